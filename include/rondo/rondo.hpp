@@ -1,0 +1,5 @@
+// Everything: #include <rondo/rondo.hpp>.
+#pragma once
+
+#include <rondo/communicator.hpp>
+#include <rondo/version.hpp>
