@@ -61,6 +61,8 @@ class Pump {
   virtual ~Pump() = default;
   virtual void flush() = 0;
   virtual void progress() = 0;
+  // The owner is about to sleep: ring its bell once the wire has news. Cheap when already armed.
+  virtual void arm() {}
   // True once everything published has left this process's memory for good (the owner may drop the end).
   virtual bool idle() const = 0;
 };

@@ -36,10 +36,11 @@ struct BackOff {
 enum class WaitResult : std::uint8_t { ready, deadline };
 
 // Calls ready() until it returns true or `deadline` (System::now time) passes. ready() may throw (an abort does).
-// Between looks calls on_nap() about once per nap: the place for slow-path checks; it may throw too.
-template <class Ready, class OnNap>
+// Between looks calls on_nap() about once per nap: the place for slow-path checks; it may throw too. on_arm() is called
+// between arming the bell and the last look before each sleep: whatever must ring the bell (a wire) is told there.
+template <class Ready, class OnNap, class OnArm>
 WaitResult wait_until(System& system, DoorbellWord& bell, const BackOff& back_off, Nanoseconds deadline, Ready&& ready,
-                      OnNap&& on_nap) {
+                      OnNap&& on_nap, OnArm&& on_arm) {
   const std::uint32_t spins = back_off.spins < system.spin_limit() ? back_off.spins : system.spin_limit();
   for (std::uint32_t i = 0; i < spins; ++i) {
     if (ready()) return WaitResult::ready;
@@ -52,6 +53,7 @@ WaitResult wait_until(System& system, DoorbellWord& bell, const BackOff& back_of
   Nanoseconds next_hook = system.now() + back_off.nap;
   for (;;) {
     arm(bell, system);
+    on_arm();
     if (ready()) return WaitResult::ready;
     const Nanoseconds now = system.now();
     if (now >= deadline) return WaitResult::deadline;
@@ -64,6 +66,12 @@ WaitResult wait_until(System& system, DoorbellWord& bell, const BackOff& back_of
     if (limit < 1000) limit = 1000;
     sleep(bell, system, limit);
   }
+}
+
+template <class Ready, class OnNap>
+WaitResult wait_until(System& system, DoorbellWord& bell, const BackOff& back_off, Nanoseconds deadline, Ready&& ready,
+                      OnNap&& on_nap) {
+  return wait_until(system, bell, back_off, deadline, ready, on_nap, [] {});
 }
 
 }  // namespace rondo::base

@@ -6,18 +6,17 @@
 #include "base/poller.hpp"
 #include "base/system.hpp"
 #include "bootstrap/control_link.hpp"
+#include "bootstrap/key.hpp"
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rondo::bootstrap {
-
-using Key = std::array<std::uint8_t, 32>;
 
 // What every rank says about itself while joining.
 struct PeerInfo {

@@ -1,0 +1,18 @@
+# rondo_floor(name folders... [LIBRARIES libraries...]): one object library a floor of the house, so that a floor builds
+# and is tested alone. A floor's sources are whatever .cpp its folders hold; a floor may still be empty.
+function(rondo_floor name)
+  cmake_parse_arguments(PARSE_ARGV 1 floor "" "" "LIBRARIES")
+  set(sources)
+  foreach(folder IN LISTS floor_UNPARSED_ARGUMENTS)
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+    list(APPEND sources ${found})
+  endforeach()
+  if(NOT sources)
+    set(sources ${PROJECT_BINARY_DIR}/empty_floor.cpp)
+    if(NOT EXISTS ${sources})
+      file(WRITE ${sources} "// A floor without sources needs one file to be a library.\n")
+    endif()
+  endif()
+  add_library(rondo_${name} OBJECT ${sources})
+  target_link_libraries(rondo_${name} PUBLIC rondo_options ${floor_LIBRARIES})
+endfunction()

@@ -1,0 +1,501 @@
+#include "communicator/implementation.hpp"
+
+#include "base/bytes.hpp"
+#include "base/log.hpp"
+#include "communicator/validate.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace rondo::communicator {
+namespace {
+
+constexpr std::uint32_t tags_a_channel = 0x10000;
+constexpr std::size_t most_prepared = 4096;
+
+std::size_t last_level_cache() {
+  static const std::size_t bytes = [] {
+    const long found = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return found > 0 ? static_cast<std::size_t>(found) : std::size_t{32} << 20;
+  }();
+  return bytes;
+}
+
+bool reduces(Collective c) {
+  return c == Collective::all_reduce || c == Collective::reduce || c == Collective::reduce_scatter ||
+         c == Collective::reduce_scatter_v;
+}
+
+// nccl-tests' size: the larger side.
+std::uint64_t message_bytes(Collective c, std::uint64_t count, DataType type, int size) {
+  std::uint64_t bytes = count * size_of(type);
+  switch (c) {
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+    case Collective::gather:
+    case Collective::scatter: bytes *= static_cast<std::uint64_t>(size); break;
+    default: break;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Implementation::Implementation(std::shared_ptr<World> world, std::uint64_t context, std::string name,
+                               std::vector<int> members, int rank, bool is_world)
+    : world_(std::move(world)),
+      state_(std::make_shared<engine::CommunicatorState>(context, std::move(name), std::move(members), rank)),
+      is_world_(is_world) {
+  engine::Engine* engine = world_->engine.get();
+  matcher_ =
+      std::make_shared<Matcher>(*this, size(), [engine] { base::ring(engine->fabric().own_bell(), engine->system()); });
+  inline_ = std::make_shared<CollectiveOperation>(state_, *this);
+  inline_->work = std::make_shared<engine::WorkState>();
+  world_->engine->add(state_);
+}
+
+Implementation::~Implementation() {
+  engine::Engine& engine = *world_->engine;
+  engine.remove(*state_);
+  engine.fabric().close_context(state_->context);
+}
+
+void Implementation::check() const {
+  if (closed_.load(std::memory_order_acquire))
+    throw Error(ErrorCode::invalid_usage, fmt::format("communicator {} is closed", state_->name),
+                "issue operations before close()");
+  if (state_->poisoned()) throw state_->error();
+}
+
+base::Nanoseconds Implementation::limit(const CallOptions& options) const {
+  if (options.deadline.count() < 0)
+    throw Error(ErrorCode::invalid_argument, fmt::format("the deadline of {} ns is negative", options.deadline.count()),
+                "use a positive duration, or 0 for the communicator's");
+  return options.deadline.count() > 0 ? options.deadline.count() : world_->settings.deadline;
+}
+
+executor::BoundPlan& Implementation::bound_plan(const algorithms::Algorithm& algorithm, const plan::Shape& shape,
+                                                int channel) {
+  auto& slot = plans_[{&algorithm, shape.root, channel}];
+  if (slot == nullptr)
+    slot = std::make_unique<executor::BoundPlan>(algorithm.generate(shape, rank()), *this,
+                                                 static_cast<std::uint32_t>(channel) * tags_a_channel);
+  return *slot;
+}
+
+std::shared_ptr<Prepared> Implementation::make_prepared(const CollectiveCall& call) {
+  auto prepared = std::make_shared<Prepared>();
+  engine::Signature& signature = prepared->signature;
+  signature.collective = call.collective;
+  signature.type = call.type;
+  signature.op = call.op.op;
+  signature.root = call.root;
+  signature.count = call.count;
+  prepared->kind = engine::hash_of_kind(signature);
+
+  const plan::Shape shape{tuner::even_form(call.collective), size(), std::max(call.root, 0)};
+  // Uneven forms choose by what all ranks know: nothing but the form. `direct` exists for all of them.
+  const algorithms::Algorithm& algorithm =
+      call.uneven ? *algorithms::find(shape.collective, "direct")
+                  : tuner::choose(world_->policy, shape, message_bytes(call.collective, call.count, call.type, size()));
+  prepared->algorithm = algorithm.name;
+  const std::size_t element = size_of(call.type);
+  const std::uint64_t bytes = message_bytes(call.collective, call.count, call.type, size());
+  const int channels = world_->channels > 1 && (call.uneven || bytes >= 256 * 1024) ? world_->channels : 1;
+  for (int c = 0; c < channels; ++c) prepared->channels.push_back(&bound_plan(algorithm, shape, c));
+
+  const plan::RankPlan& plan = prepared->channels[0]->plan;
+  const auto chunks = [&](int b) { return static_cast<std::size_t>(std::max(plan.chunks[b], 1)); };
+  const std::size_t grain = std::max<std::size_t>(1, 64 / element);
+  if (call.uneven) {
+    prepared->tables[0] = call.input_table;
+    prepared->tables[1] = call.output_table;
+  } else {
+    for (int b = 0; b < 2; ++b) {
+      const bool cut = shape.collective == Collective::all_reduce || shape.collective == Collective::reduce ||
+                       shape.collective == Collective::broadcast;
+      prepared->tables[b] = cut ? executor::ChunkTable::cut(call.count, chunks(b), grain)
+                                : executor::ChunkTable::repeated(chunks(b), call.count);
+    }
+  }
+  executor::Call& run = prepared->call;
+  run.type = call.type;
+  run.element = element;
+  if (reduces(call.collective)) run.kernel = executor::reduce_kernel(call.type, call.op.op);
+  run.scaled = call.op.op == ReduceOp::scaled_sum && reduces(call.collective);
+  run.divisor = call.op.op == ReduceOp::avg && reduces(call.collective) ? static_cast<std::uint32_t>(size()) : 1;
+  run.slice = std::max<std::size_t>(1, world_->slice_bytes / element);
+  run.tile = 2 * run.slice;
+  const std::size_t touched =
+      std::max(prepared->tables[0].longest() * chunks(0), prepared->tables[1].longest() * chunks(1)) * element;
+  // Non-temporal stores pay once all ranks' inputs and outputs outgrow half of the last-level cache.
+  run.stream_output = touched * 2 * static_cast<std::size_t>(size()) > last_level_cache() / 2;
+  run.tables[0] = &prepared->tables[0];
+  run.tables[1] = &prepared->tables[1];
+  return prepared;
+}
+
+std::shared_ptr<const Prepared> Implementation::prepare(const CollectiveCall& call) {
+  const auto same = [&](const Prepared& p) {
+    const engine::Signature& s = p.signature;
+    return s.collective == call.collective && s.count == call.count && s.type == call.type && s.op == call.op.op &&
+           s.root == call.root;
+  };
+  if (call.uneven) return make_prepared(call);
+  if (last_prepared_ != nullptr && same(*last_prepared_)) return last_prepared_;
+  std::uint64_t hash = call.count * 0x9E3779B97F4A7C15ULL + static_cast<std::uint64_t>(call.collective) * 0x10001ULL +
+                       static_cast<std::uint64_t>(call.type) * 0x101ULL +
+                       static_cast<std::uint64_t>(call.op.op) * 0x11ULL +
+                       static_cast<std::uint64_t>(static_cast<std::int64_t>(call.root));
+  for (const auto& candidate : prepared_[hash])
+    if (same(*candidate)) return last_prepared_ = candidate;
+  auto made = make_prepared(call);
+  if (++prepared_count_ > most_prepared) {
+    prepared_.clear();
+    prepared_count_ = 1;
+  }
+  prepared_[hash].push_back(made);
+  return last_prepared_ = made;
+}
+
+Work Implementation::start(const std::shared_ptr<engine::Operation>& operation,
+                           std::shared_ptr<engine::Operation> order, const CallOptions& options) {
+  auto work = std::make_shared<engine::WorkState>();
+  work->engine = world_->engine;
+  work->operation = operation;
+  operation->work = work;
+  operation->timing.limit = limit(options);
+  std::shared_ptr<engine::Operation> before;
+  if (options.stream != nullptr) {
+    operation->stream = options.stream->state();
+    const std::lock_guard lock(world_->engine->mutex());
+    before = std::exchange(operation->stream->tail, operation);
+  }
+  if (in_group()) {
+    add_to_group(world_->engine, operation, {std::move(order), std::move(before)}, options.stream == nullptr);
+  } else {
+    world_->engine->submit(operation, {std::move(order), std::move(before)});
+  }
+  return Work(std::move(work));
+}
+
+Work Implementation::collective(CollectiveCall call, const CallOptions& options) {
+  check();
+  const std::unique_lock lock(issue_);
+  const std::shared_ptr<const Prepared> prepared = prepare(call);
+  const bool idle = last_collective_ == nullptr ||
+                    last_collective_->work->status.load(std::memory_order_acquire) != WorkStatus::pending;
+  if (options.stream == nullptr && idle && !in_group()) {
+    last_collective_.reset();
+    inline_->work->error = nullptr;
+    inline_->timing.limit = limit(options);
+    inline_->set(prepared, call.input, call.output, call.op.factor, ++sequence_);
+    inline_->start();
+    world_->engine->run(*inline_);
+    return Work();
+  }
+  auto operation = std::make_shared<CollectiveOperation>(state_, *this);
+  operation->set(prepared, call.input, call.output, call.op.factor, ++sequence_);
+  auto order = std::exchange(last_collective_, operation);
+  Work work = start(operation, std::move(order), options);
+  if (options.stream == nullptr && !in_group()) work.wait();
+  return work;
+}
+
+Work Implementation::run_point_to_point(std::shared_ptr<engine::Operation> operation,
+                                        const std::shared_ptr<engine::Operation>& order, const CallOptions& options) {
+  Work work = start(operation, order, options);
+  if (options.stream == nullptr && !in_group()) work.wait();
+  return work;
+}
+
+Work Implementation::send(const void* data, std::size_t count, DataType type, int destination, int tag,
+                          const CallOptions& options) {
+  check();
+  check_type("send", type);
+  if (destination < 0 || destination >= size())
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("send: destination {} is not a rank of this communicator", destination),
+                fmt::format("use 0 to {}", size() - 1));
+  check_buffer("send", {"data", data, count}, type);
+  std::shared_ptr<engine::Operation> operation =
+      std::make_shared<SendOperation>(state_, *this, data, count * size_of(type), type, destination, tag);
+  std::shared_ptr<engine::Operation> order;
+  {
+    const std::lock_guard lock(point_to_point_mutex_);
+    order = std::exchange(last_send_[destination], operation);
+  }
+  return run_point_to_point(std::move(operation), order, options);
+}
+
+Work Implementation::receive(void* data, std::size_t count, DataType type, int source, int tag,
+                             const CallOptions& options) {
+  check();
+  check_type("receive", type);
+  if (source != any_source && (source < 0 || source >= size()))
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("receive: source {} is not a rank of this communicator", source),
+                fmt::format("use 0 to {}, or any_source", size() - 1));
+  check_buffer("receive", {"data", data, count}, type);
+  return run_point_to_point(
+      std::make_shared<ReceiveOperation>(state_, matcher_, data, count * size_of(type), type, source, tag), nullptr,
+      options);
+}
+
+transport::SendEnd* Implementation::open_send(int peer, std::uint32_t tag) {
+  const std::lock_guard lock(ends_mutex_);
+  auto& end = send_ends_[{peer, tag}];
+  if (end == nullptr)
+    end = world_->engine->fabric().open_send({state_->context, state_->members[static_cast<std::size_t>(rank())],
+                                              state_->members[static_cast<std::size_t>(peer)], tag});
+  return end;
+}
+
+transport::ReceiveEnd* Implementation::try_open_receive(int peer, std::uint32_t tag) {
+  const std::lock_guard lock(ends_mutex_);
+  auto& end = receive_ends_[{peer, tag}];
+  if (end == nullptr)
+    end = world_->engine->fabric().try_open_receive({state_->context, state_->members[static_cast<std::size_t>(peer)],
+                                                     state_->members[static_cast<std::size_t>(rank())], tag});
+  return end;
+}
+
+bool Implementation::find_window(const std::byte* data, std::size_t bytes, transport::WindowReference& where) {
+  if (world_->window_count.load(std::memory_order_acquire) == 0) return false;
+  const std::lock_guard lock(world_->mutex);
+  for (const auto& weak : world_->windows) {
+    const auto window = weak.lock();
+    if (window == nullptr || data < window->data || data + bytes > window->data + window->bytes) continue;
+    where = {window->id, static_cast<std::uint64_t>(data - window->data)};
+    return true;
+  }
+  return false;
+}
+
+const std::byte* Implementation::peer_window(int peer, transport::WindowReference where, std::size_t bytes) {
+  transport::Fabric& fabric = world_->engine->fabric();
+  const int world_rank = state_->members[static_cast<std::size_t>(peer)];
+  const std::byte* base = fabric.map_peer_window(world_rank, where.window);
+  const std::size_t size = base == nullptr ? 0 : fabric.peer_window_bytes(world_rank, where.window);
+  if (bytes > size || where.offset > size - bytes)
+    throw Error(ErrorCode::transport,
+                fmt::format("rank {} refers to bytes {} to {} of its window {}, which has {} bytes here", peer,
+                            where.offset, where.offset + bytes, where.window, size),
+                "a window must outlive the operations on it", world_rank);
+  return base + where.offset;
+}
+
+std::vector<std::vector<std::byte>> Implementation::exchange(std::span<const std::byte> bytes, const char* what) {
+  std::uint64_t sequence = 0;
+  {
+    const std::lock_guard lock(control_mutex_);
+    sequence = ++exchanges_;
+  }
+  base::ByteWriter out;
+  out.put_string(what).put_raw(bytes);
+  engine::Engine& engine = *world_->engine;
+  auto all = engine.tree().all_gather(state_->context, sequence, state_->members, out.bytes(),
+                                      engine.system().now() + world_->settings.deadline, [this] { check(); });
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    base::ByteReader in(all[r]);
+    const std::string theirs(in.get_string());
+    if (theirs != what) {
+      const Error error(
+          ErrorCode::mismatch,
+          fmt::format("ranks of {} disagree: rank {} called {}, rank {} called {}", name(), rank(), what, r, theirs),
+          "split, allocate and close are collective: every rank calls them in the same order", state_->members[r]);
+      engine.fail(*state_, error);
+      throw state_->error();
+    }
+    all[r].erase(all[r].begin(), all[r].begin() + static_cast<std::ptrdiff_t>(4 + theirs.size()));
+  }
+  return all;
+}
+
+std::shared_ptr<Implementation> Implementation::split(const SplitOptions& options) {
+  check();
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(control_mutex_);
+    number = ++splits_;
+  }
+  base::ByteWriter out;
+  out.put<std::uint8_t>(options.color ? 1 : 0)
+      .put<std::int64_t>(options.color.value_or(0))
+      .put<std::int64_t>(options.key);
+  const auto all = exchange(out.bytes(), "split");
+  if (!options.color) return nullptr;
+  std::vector<std::pair<std::int64_t, int>> chosen;
+  for (int r = 0; r < size(); ++r) {
+    base::ByteReader in(all[static_cast<std::size_t>(r)]);
+    const bool takes_part = in.get<std::uint8_t>() != 0;
+    const auto color = in.get<std::int64_t>();
+    const auto key = in.get<std::int64_t>();
+    if (takes_part && color == *options.color) chosen.emplace_back(key, r);
+  }
+  std::stable_sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<int> members;
+  int new_rank = 0;
+  for (const auto& [key, r] : chosen) {
+    if (r == rank()) new_rank = static_cast<int>(members.size());
+    members.push_back(state_->members[static_cast<std::size_t>(r)]);
+  }
+  std::uint64_t context = state_->context;
+  for (const std::uint64_t value :
+       {number, static_cast<std::uint64_t>(static_cast<std::int64_t>(*options.color)) + 1}) {
+    context = (context ^ value) * 0x9E3779B97F4A7C15ULL;
+    context ^= context >> 31;
+  }
+  std::string name = options.name.empty() ? fmt::format("{}/{}", state_->name, *options.color) : options.name;
+  return std::make_shared<Implementation>(world_, context, std::move(name), std::move(members), new_rank, false);
+}
+
+std::shared_ptr<transport::WindowMapping> Implementation::allocate(std::size_t bytes) {
+  check();
+  if (bytes == 0) throw Error(ErrorCode::invalid_argument, "allocate: 0 bytes", "allocate at least one element");
+  std::shared_ptr<transport::WindowMapping> window;
+  std::string why;
+  try {
+    window = world_->engine->fabric().allocate_window(bytes);
+    if (window == nullptr) {  // no transport shares memory: plain pages serve as well
+      struct PlainWindow final : transport::WindowMapping {
+        std::vector<std::byte> memory;
+      };
+      auto plain = std::make_shared<PlainWindow>();
+      plain->memory.resize(bytes + 4096);
+      plain->data =
+          plain->memory.data() + (4096 - reinterpret_cast<std::uintptr_t>(plain->memory.data()) % 4096) % 4096;
+      plain->bytes = bytes;
+      window = plain;
+      plain->id = 0;
+    }
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  base::ByteWriter out;
+  out.put<std::uint64_t>(bytes).put_string(why);
+  const auto all = exchange(out.bytes(), "allocate");
+  for (int r = 0; r < size(); ++r) {
+    base::ByteReader in(all[static_cast<std::size_t>(r)]);
+    const auto theirs = in.get<std::uint64_t>();
+    const std::string failure(in.get_string());
+    if (!failure.empty())
+      throw Error(ErrorCode::system, fmt::format("allocate of {} bytes failed on rank {}: {}", theirs, r, failure),
+                  "ask for less, or raise the memory limit of that host", state_->members[static_cast<std::size_t>(r)]);
+    if (theirs != bytes) {
+      engine().fail(*state_,
+                    Error(ErrorCode::mismatch,
+                          fmt::format("allocate: rank {} asks for {} bytes, rank {} for {}", rank(), bytes, r, theirs),
+                          "windows have the same size on every rank"));
+      throw state_->error();
+    }
+  }
+  if (window->id != 0) {
+    const std::lock_guard lock(world_->mutex);
+    std::erase_if(world_->windows, [](const auto& weak) { return weak.expired(); });
+    world_->windows.push_back(window);
+    world_->window_count.store(world_->windows.size(), std::memory_order_release);  // pairs with find_window()
+  }
+  return window;
+}
+
+void Implementation::close() {
+  check();
+  std::shared_ptr<engine::Operation> last;
+  std::vector<std::shared_ptr<engine::Operation>> pending;
+  {
+    const std::lock_guard lock(issue_);
+    if (last_collective_ != nullptr) pending.push_back(last_collective_);
+  }
+  {
+    const std::lock_guard lock(point_to_point_mutex_);
+    for (const auto& [peer, operation] : last_send_)
+      if (operation != nullptr) pending.push_back(operation);
+  }
+  for (const auto& operation : pending) world_->engine->wait(operation, world_->settings.deadline);
+  if (state_->poisoned()) throw state_->error();
+  exchange({}, "close");
+  closed_.store(true, std::memory_order_release);
+  if (is_world_ && !world_->engine->leave(world_->engine->system().now() + world_->settings.deadline)) {
+    if (state_->poisoned()) throw state_->error();
+    throw Error(ErrorCode::deadline, fmt::format("close of {}: not all ranks said goodbye", name()),
+                "a rank that is still busy, or has ended without close()");
+  }
+}
+
+void Implementation::abort(const std::string& reason) noexcept {
+  try {
+    world_->engine->fail(*state_,
+                         Error(ErrorCode::aborted, fmt::format("rank {} of {} aborted: {}", rank(), name(), reason)));
+  } catch (...) {  // out of memory: the poison could not be told; peers see the connection close
+  }
+}
+
+void Implementation::finish(bool unwinding) noexcept {
+  if (closed_.load(std::memory_order_acquire)) {
+    world_->engine->drain(*state_);
+    return;
+  }
+  try {
+    if (!unwinding && !state_->poisoned()) {
+      close();
+      world_->engine->drain(*state_);
+      return;
+    }
+  } catch (const std::exception& error) {
+    base::log(base::LogLevel::warn, base::Subsystem::engine, "closing {}: {}", name(), error.what());
+  }
+  if (!state_->poisoned()) abort("the communicator was destroyed while an exception was unwinding");
+  if (is_world_) {
+    try {
+      world_->engine->leave_with_error(state_->error().what());
+    } catch (...) {
+    }
+  }
+  closed_.store(true, std::memory_order_release);
+  world_->engine->drain(*state_);
+}
+
+std::string Implementation::explain(Collective collective, std::size_t count, DataType type) const {
+  const plan::Shape shape{tuner::even_form(collective), static_cast<std::int32_t>(state_->members.size()), 0};
+  return tuner::explain(world_->policy, shape,
+                        message_bytes(collective, count, type, static_cast<int>(state_->members.size())));
+}
+
+std::string Implementation::flight_record() const {
+  std::string json =
+      fmt::format("{{\n  \"communicator\": \"{}\", \"rank\": {}, \"size\": {}, \"context\": \"{:016x}\",\n",
+                  state_->name, state_->rank, state_->members.size(), state_->context);
+  std::string error;
+  for (const char c : state_->poisoned() ? std::string(state_->error().what()) : std::string())
+    error += c == '"' || c == '\\' ? std::string("\\") + c : c == '\n' ? std::string("\\n") : std::string(1, c);
+  json += fmt::format("  \"error\": {},\n  \"operations\": [", error.empty() ? "null" : "\"" + error + "\"");
+  const char* separator = "\n";
+  for (const engine::Record& r : state_->recorder.all()) {
+    json += fmt::format(
+        "{}    {{\"sequence\": {}, \"collective\": \"{}\", \"count\": {}, \"type\": \"{}\", \"op\": \"{}\", \"root\": "
+        "{}, "
+        "\"state\": \"{}\", \"began_ticks\": {}, \"ended_ticks\": {}}}",
+        separator, r.signature.sequence, name_of(r.signature.collective), r.signature.count, name_of(r.signature.type),
+        name_of(r.signature.op), r.signature.root,
+        r.state == engine::RecordState::running     ? "running"
+        : r.state == engine::RecordState::completed ? "completed"
+                                                    : "failed",
+        r.began, r.ended);
+    separator = ",\n";
+  }
+  json += "\n  ],\n  \"peers\": [";
+  separator = "\n";
+  for (const auto& [peer, status] : state_->statuses()) {
+    json += fmt::format("{}    {{\"rank\": {}, \"last_called\": {}, \"running\": {}}}", separator, peer,
+                        status.last_called, status.running);
+    separator = ",\n";
+  }
+  return json + "\n  ]\n}\n";
+}
+
+}  // namespace rondo::communicator

@@ -1,0 +1,86 @@
+// CommunicatorState: what the engine knows of a communicator — its members, its error, its records, what peers said.
+//
+// Any thread. Poisoning is final: the first error wins.
+#pragma once
+
+#include <rondo/error.hpp>
+
+#include "base/system.hpp"
+#include "engine/flight_recorder.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rondo::engine {
+
+// Where a peer said it is, in answer to an inquiry.
+struct PeerStatus {
+  std::uint64_t last_called = 0;
+  bool running = false;  // its operation last_called has not ended
+  std::string text;      // its progress
+  base::Nanoseconds heard = 0;
+};
+
+class CommunicatorState {
+ public:
+  CommunicatorState(std::uint64_t its_context, std::string its_name, std::vector<int> its_members, int its_rank)
+      : context(its_context), name(std::move(its_name)), members(std::move(its_members)), rank(its_rank) {}
+
+  const std::uint64_t context;
+  const std::string name;
+  const std::vector<int> members;  // world ranks by rank
+  const int rank;
+  FlightRecorder recorder;
+  std::atomic<int> in_flight{0};  // operations submitted and not ended
+
+  bool poisoned() const { return poisoned_.load(std::memory_order_acquire); }  // pairs with poison()
+  // True if this error is the first.
+  bool poison(const Error& error) {
+    const std::lock_guard lock(mutex_);
+    if (error_) return false;
+    error_ = std::make_shared<Error>(error);
+    poisoned_.store(true, std::memory_order_release);
+    return true;
+  }
+  Error error() const {
+    const std::lock_guard lock(mutex_);
+    return error_ ? *error_ : Error(ErrorCode::internal, "no error");
+  }
+  int rank_of_world(int world_rank) const {
+    for (std::size_t r = 0; r < members.size(); ++r)
+      if (members[r] == world_rank) return static_cast<int>(r);
+    return -1;
+  }
+  void heard_from(int peer, PeerStatus status) {
+    const std::lock_guard lock(mutex_);
+    statuses_[peer] = std::move(status);
+  }
+  std::map<int, PeerStatus> statuses() const {
+    const std::lock_guard lock(mutex_);
+    return statuses_;
+  }
+  // The collective this rank is in, so that inquiries can be answered with its progress.
+  void set_progress(std::string text) {
+    const std::lock_guard lock(mutex_);
+    progress_ = std::move(text);
+  }
+  std::string progress() const {
+    const std::lock_guard lock(mutex_);
+    return progress_;
+  }
+
+ private:
+  std::atomic<bool> poisoned_{false};
+  mutable std::mutex mutex_;
+  std::shared_ptr<Error> error_;
+  std::map<int, PeerStatus> statuses_;
+  std::string progress_;
+};
+
+}  // namespace rondo::engine

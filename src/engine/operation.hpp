@@ -1,0 +1,93 @@
+// Operation: something in flight — a collective stepping a plan, a send, a receive. WorkState: what its user holds.
+//
+// An operation has one owner at a time (try_own / disown), the thread that steps it: a waiting caller or the worker. It
+// is linked into the order of its stream and of its communicator by `blockers` and `successors`, which the engine's
+// mutex guards.
+#pragma once
+
+#include <rondo/error.hpp>
+#include <rondo/work.hpp>
+
+#include "base/system.hpp"
+#include "base/wait.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace rondo::engine {
+
+class Engine;
+class Operation;
+class CommunicatorState;
+
+// Outlives engine and operation, which it does not own: both are there while the status is pending.
+struct WorkState {
+  std::weak_ptr<Engine> engine;
+  std::weak_ptr<Operation> operation;
+  std::atomic<WorkStatus> status{WorkStatus::pending};  // stored with release after error, source and bytes
+  std::exception_ptr error;
+  int source = -1;
+  std::size_t bytes = 0;
+};
+
+struct StreamState {
+  std::shared_ptr<Operation> tail;  // guarded by the engine's mutex of the operation that is appended
+  std::exception_ptr first_error;
+};
+
+class Operation {
+ public:
+  explicit Operation(std::shared_ptr<CommunicatorState> communicator) : communicator_(std::move(communicator)) {}
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  virtual ~Operation() = default;
+
+  // Called once, when the operation heads its stream and its communicator's order.
+  virtual void start() {}
+  // Moves what can be moved, without blocking; true if anything did. Throws rondo::Error, or executor::ForeignMessage.
+  virtual bool advance() = 0;
+  virtual bool done() const = 0;
+  virtual void pump() {}
+  virtual void arm() {}
+  virtual std::string describe() const = 0;
+  virtual std::string progress() const = 0;
+  // The communicator's number of this collective; 0 for point-to-point.
+  virtual std::uint64_t sequence() const { return 0; }
+  virtual void ended(bool /*failed*/) {}
+
+  CommunicatorState& communicator() const { return *communicator_; }
+  bool try_own() { return !owned_.exchange(true, std::memory_order_acquire); }  // pairs with disown()
+  void disown() { owned_.store(false, std::memory_order_release); }
+  bool is_owned() const { return owned_.load(std::memory_order_relaxed); }
+
+  // How time treats the operation; the owner's.
+  struct Timing {
+    bool started = false;
+    base::Nanoseconds limit = 0;  // the deadline, from start on
+    base::Nanoseconds deadline = base::never;
+    base::Nanoseconds next_inquiry = base::never;
+    base::Nanoseconds inquiry_interval = 0;
+    base::Nanoseconds verdict = base::never;  // the deadline has passed; peers have until then to say where they are
+    base::Nanoseconds foreign_until =
+        base::never;  // a foreign message was found; the board has until then to explain it
+    std::string foreign;
+  } timing;
+
+  // Guarded by the engine's mutex.
+  int blockers = 0;
+  bool finished = false;
+  std::vector<std::shared_ptr<Operation>> successors;
+  std::shared_ptr<WorkState> work;
+  std::shared_ptr<StreamState> stream;
+
+ private:
+  std::shared_ptr<CommunicatorState> communicator_;
+  std::atomic<bool> owned_{false};
+};
+
+}  // namespace rondo::engine

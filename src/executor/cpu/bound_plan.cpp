@@ -1,0 +1,20 @@
+#include "executor/cpu/bound_plan.hpp"
+
+#include <utility>
+
+namespace rondo::executor {
+
+BoundPlan::BoundPlan(plan::RankPlan rank_plan, ConnectionSource& source, std::uint32_t tag_base)
+    : plan(std::move(rank_plan)) {
+  connections.reserve(plan.connections.size());
+  for (const plan::Connection& c : plan.connections) {
+    BoundConnection bound;
+    bound.peer = c.peer;
+    bound.tag = tag_base + static_cast<std::uint32_t>(c.tag);
+    bound.direct = c.direct;
+    if (c.direction == plan::Direction::outgoing) bound.send = source.open_send(c.peer, bound.tag);
+    connections.push_back(bound);
+  }
+}
+
+}  // namespace rondo::executor

@@ -1,0 +1,90 @@
+// Execution: steps the lanes of a bound plan. The CPU's interpreter of plans, and the only mover of collective bytes.
+//
+// start() sets it up for one call; advance() runs every lane as far as messages and credits allow and says whether
+// anything moved; done() is true once all lanes have ended and every reference handed out has been read. Never blocks.
+// A step's conditions are tested without side effects and then committed whole, so advance() may be called by one owner
+// now and by another later. One owner at a time.
+#pragma once
+
+#include "executor/cpu/bound_plan.hpp"
+#include "executor/cpu/call.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rondo::executor {
+
+// Thrown by advance() when a message belongs to another operation than the one running: the ranks disagree. Who is
+// right is for the board to say.
+struct ForeignMessage {
+  int peer = -1;  // rank in the plan
+  std::uint32_t expected = 0;
+  std::uint32_t found = 0;
+  std::size_t expected_bytes = 0;
+  std::size_t found_bytes = 0;
+};
+
+class Execution {
+ public:
+  // `channels` run side by side, each on its share of every chunk; they must outlive the execution.
+  void start(std::span<BoundPlan* const> channels, ConnectionSource& source, const Call& call);
+  bool advance();
+  bool done() const { return lanes_left_ == 0; }
+  // Lets wires move: connections' pumps. Called while waiting.
+  void pump();
+  // Asks for the bell to be rung when a wire has news; called before sleeping.
+  void arm();
+  // "lane 1 of 3: step 4 (tile 0), waiting for rank 2": for deadlines and the flight recorder. Approximate when called
+  // from another thread than the owner's.
+  std::string progress() const;
+  std::uint32_t steps_done() const { return steps_done_.load(std::memory_order_relaxed); }
+
+ private:
+  struct LaneState {
+    BoundPlan* bound = nullptr;
+    const plan::Lane* lane = nullptr;
+    std::int32_t channel = 0;
+    std::int32_t index = 0;  // of the lane in its plan
+    std::uint32_t tile = 0;
+    std::uint32_t tiles = 1;
+    std::uint32_t block = 0;
+    std::int32_t j = 0;
+    std::uint32_t step = 0;
+    std::uint32_t slice = 0;
+    std::int32_t unrolled = 0;  // steps completed in this tile
+    bool steps_ended = false;
+    bool ended = false;
+  };
+  struct Piece {  // the part of a chunk that one message carries, in elements
+    std::size_t offset = 0;
+    std::size_t length = 0;
+    bool last = true;  // slice of its step and tile
+  };
+
+  bool advance_lane(LaneState& lane);
+  bool fire(LaneState& lane, const plan::Step& step, const Piece& piece);
+  bool may_fire(const LaneState& lane, const plan::Step& step, std::size_t bytes);
+  bool finish_lane(LaneState& lane);
+  bool piece_of(const LaneState& lane, const plan::Step& step, Piece& piece) const;
+  void next_step(LaneState& lane);
+  std::size_t chunk_length(const LaneState& lane, const plan::ChunkRef& ref, std::size_t& share_offset) const;
+  std::byte* address(const LaneState& lane, const plan::ChunkRef& ref, const Piece& piece) const;
+  const std::byte* message_address(BoundConnection& connection, std::size_t bytes);
+
+  std::vector<LaneState> lanes_;
+  std::span<BoundPlan* const> channels_;
+  ConnectionSource* source_ = nullptr;
+  Call call_;
+  std::size_t channel_grain_ = 1;
+  std::size_t lanes_left_ = 0;
+  std::atomic<std::uint32_t> steps_done_{0};
+  bool has_pumps_ = false;
+  std::vector<const void*> sources_;
+  std::vector<void*> destinations_;
+  std::vector<std::uint8_t> scaled_;
+};
+
+}  // namespace rondo::executor

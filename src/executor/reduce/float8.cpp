@@ -1,0 +1,41 @@
+// Kernels of the 8-bit floats, computed in float32.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "executor/reduce/kernel_table.hpp"
+#include "executor/reduce/targets.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "executor/reduce/float8.cpp"
+#include <hwy/foreach_target.h>
+//
+#include <hwy/highway.h>
+
+#include "executor/reduce/float_rows-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace rondo::executor {
+namespace HWY_NAMESPACE {
+namespace {
+
+void fill(KernelTable& table) {
+  set_float_rows<Float8E4m3>(table, DataType::float8_e4m3);
+  set_float_rows<Float8E5m2>(table, DataType::float8_e5m2);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace rondo::executor
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace rondo::executor {
+namespace {
+HWY_EXPORT(fill);
+}  // namespace
+
+void fill_float8_kernels(KernelTable& table) { HWY_DYNAMIC_DISPATCH(fill)(table); }
+
+}  // namespace rondo::executor
+#endif
