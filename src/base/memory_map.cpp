@@ -96,7 +96,8 @@ SharedMemory::~SharedMemory() {
 }
 
 void SharedMemory::close_descriptor() {
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  if (forget_descriptor(fd_)) ::close(fd_);
+  fd_ = -1;
 }
 
 void SharedMemory::advise_huge_pages() const { ::madvise(data_, bytes_, MADV_HUGEPAGE); }

@@ -6,6 +6,8 @@
 // what it should be.
 #pragma once
 
+#include "base/fork_guard.hpp"
+
 #include <cstddef>
 
 namespace rondo::base {
@@ -34,7 +36,9 @@ class SharedMemory {
   void advise_huge_pages() const;
 
  private:
-  SharedMemory(int fd, std::byte* data, std::size_t bytes) : fd_(fd), data_(data), bytes_(bytes) {}
+  SharedMemory(int fd, std::byte* data, std::size_t bytes) : fd_(fd), data_(data), bytes_(bytes) {
+    own_descriptor(fd);
+  }
 
   int fd_ = -1;
   std::byte* data_ = nullptr;

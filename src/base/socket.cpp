@@ -80,7 +80,7 @@ int to_milliseconds(Nanoseconds limit) {
 }
 
 void FileDescriptor::reset() {
-  if (fd_ >= 0) ::close(fd_);
+  if (forget_descriptor(fd_)) ::close(fd_);
   fd_ = -1;
 }
 

@@ -6,6 +6,7 @@
 
 #include <rondo/error.hpp>
 
+#include "base/fork_guard.hpp"
 #include "base/system.hpp"
 
 #include <sys/socket.h>
@@ -27,10 +28,11 @@ Error system_error(std::string_view what, int error_number, std::string hint = {
 // For poll and epoll: rounded up, so that a wait does not end just before the time; at most an hour; 0 when passed.
 int to_milliseconds(Nanoseconds limit);
 
+// Forked children close what is owned here (fork_guard.hpp).
 class FileDescriptor {
  public:
   FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
+  explicit FileDescriptor(int fd) : fd_(fd) { own_descriptor(fd); }
   FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
     if (this != &other) {
@@ -45,7 +47,10 @@ class FileDescriptor {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
+  int release() {
+    forget_descriptor(fd_);
+    return std::exchange(fd_, -1);
+  }
   void reset();
 
  private:

@@ -24,12 +24,12 @@ inline void cpu_relax() {
 
 inline constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 
-// How long to look before sleeping. With a core for each rank: look long, for a peer answers within a microsecond. When
-// ranks outnumber cores: look a few times, give the core away a few times, then sleep (measured in
-// docs/performance.md).
+// How long to look before sleeping. With a core for each rank: look for some ten microseconds, for a peer answers within
+// one; then look between yields, for the scheduler may have put two ranks on one core. When ranks outnumber cores: look a
+// few times, give the core away a few times, then sleep (measured in docs/performance.md).
 struct BackOff {
-  std::uint32_t spins = 2000;
-  std::uint32_t yields = 50;
+  std::uint32_t spins = 300;
+  std::uint32_t yields = 200;
   Nanoseconds nap = 20'000'000;  // longest single sleep: deadlines and hooks are looked at this often
 };
 

@@ -30,21 +30,25 @@ class CollectiveOperation final : public engine::Operation {
       : Operation(std::move(communicator)), source_(&source) {}
 
   // Must be called before the operation is run or submitted. Records it, so peers that ask see that it was called.
-  void set(std::shared_ptr<const Prepared> prepared, const void* input, void* output, double factor,
+  void set(const std::shared_ptr<const Prepared>& prepared, const void* input, void* output, double factor,
            std::uint64_t sequence) {
-    prepared_ = std::move(prepared);
+    // The same kind of call as last time, which is how training loops call: the execution is only rewound.
+    same_kind_ = prepared_ == prepared;
+    if (!same_kind_) prepared_ = prepared;
     sequence_ = sequence;
-    call_ = prepared_->call;
-    call_.input = static_cast<const std::byte*>(input);
-    call_.output = static_cast<std::byte*>(output);
-    call_.factor = factor;
-    call_.signature = engine::slot_signature(prepared_->kind, sequence);
+    input_ = static_cast<const std::byte*>(input);
+    output_ = static_cast<std::byte*>(output);
+    factor_ = factor;
     engine::Signature signature = prepared_->signature;
     signature.sequence = sequence;
     communicator().recorder.begin(signature, prepared_->kind);
   }
 
-  void start() override { execution_.start(prepared_->channels, *source_, call_); }
+  void start() override {
+    const std::uint32_t signature = engine::slot_signature(prepared_->kind, sequence_);
+    if (!same_kind_) execution_.prepare(prepared_->channels, *source_, prepared_->call);
+    execution_.start(input_, output_, factor_, signature);
+  }
   bool advance() override { return execution_.advance(); }
   bool done() const override { return execution_.done(); }
   void pump() override { execution_.pump(); }
@@ -56,12 +60,15 @@ class CollectiveOperation final : public engine::Operation {
   }
   std::string progress() const override { return execution_.progress(); }
   std::uint64_t sequence() const override { return sequence_; }
-  void ended(bool failed) override { communicator().recorder.end(sequence_, failed); }
+  void ended(bool failed) override { communicator().recorder.end(sequence_, failed, timing.started); }
 
  private:
   executor::ConnectionSource* source_;
   std::shared_ptr<const Prepared> prepared_;
-  executor::Call call_;
+  bool same_kind_ = false;
+  const std::byte* input_ = nullptr;
+  std::byte* output_ = nullptr;
+  double factor_ = 1.0;
   executor::Execution execution_;
   std::uint64_t sequence_ = 0;
 };

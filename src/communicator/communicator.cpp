@@ -135,7 +135,7 @@ std::optional<Communicator> Communicator::split(const SplitOptions& options) {
 }
 void Communicator::close() { open(implementation_).close(); }
 void Communicator::abort(const std::string& reason) noexcept {
-  if (implementation_ != nullptr) implementation_->abort(reason);
+  if (implementation_ != nullptr && !communicator::is_forked_child()) implementation_->abort(reason);
 }
 void Communicator::check() const { open(implementation_).check(); }
 
@@ -147,7 +147,7 @@ Work Communicator::all_reduce(const void* input, void* output, std::size_t count
   check_buffer("all_reduce", {"input", input, count}, type);
   check_buffer("all_reduce", {"output", output, count}, type);
   check_overlap("all_reduce", {"input", input, count}, {"output", output, count}, type, 0, 0, "input == output");
-  return self.collective({Collective::all_reduce, input, output, count, type, op, -1, false, {}, {}}, options);
+  return self.collective({Collective::all_reduce, input, output, count, type, op, -1, nullptr, nullptr}, options);
 }
 
 Work Communicator::all_gather(const void* input, void* output, std::size_t count, DataType type,
@@ -159,7 +159,7 @@ Work Communicator::all_gather(const void* input, void* output, std::size_t count
   check_buffer("all_gather", {"output", output, all}, type);
   check_overlap("all_gather", {"input", input, count}, {"output", output, all}, type, 0,
                 count * static_cast<std::size_t>(self.rank()), "input == output + rank * count");
-  return self.collective({Collective::all_gather, input, output, count, type, {}, -1, false, {}, {}}, options);
+  return self.collective({Collective::all_gather, input, output, count, type, {}, -1, nullptr, nullptr}, options);
 }
 
 Work Communicator::reduce_scatter(const void* input, void* output, std::size_t count, DataType type, Reduction op,
@@ -172,7 +172,7 @@ Work Communicator::reduce_scatter(const void* input, void* output, std::size_t c
   check_buffer("reduce_scatter", {"output", output, count}, type);
   check_overlap("reduce_scatter", {"input", input, all}, {"output", output, count}, type,
                 count * static_cast<std::size_t>(self.rank()), 0, "output == input + rank * count");
-  return self.collective({Collective::reduce_scatter, input, output, count, type, op, -1, false, {}, {}}, options);
+  return self.collective({Collective::reduce_scatter, input, output, count, type, op, -1, nullptr, nullptr}, options);
 }
 
 Work Communicator::broadcast(const void* input, void* output, std::size_t count, DataType type, int root,
@@ -185,7 +185,7 @@ Work Communicator::broadcast(const void* input, void* output, std::size_t count,
     check_overlap("broadcast", {"input", input, count}, {"output", output, count}, type, 0, 0, "input == output");
   }
   check_buffer("broadcast", {"output", output, count}, type);
-  return self.collective({Collective::broadcast, input, output, count, type, {}, root, false, {}, {}}, options);
+  return self.collective({Collective::broadcast, input, output, count, type, {}, root, nullptr, nullptr}, options);
 }
 
 Work Communicator::reduce(const void* input, void* output, std::size_t count, DataType type, Reduction op, int root,
@@ -199,7 +199,7 @@ Work Communicator::reduce(const void* input, void* output, std::size_t count, Da
     check_buffer("reduce", {"output", output, count}, type);
     check_overlap("reduce", {"input", input, count}, {"output", output, count}, type, 0, 0, "input == output");
   }
-  return self.collective({Collective::reduce, input, output, count, type, op, root, false, {}, {}}, options);
+  return self.collective({Collective::reduce, input, output, count, type, op, root, nullptr, nullptr}, options);
 }
 
 Work Communicator::all_to_all(const void* input, void* output, std::size_t count, DataType type,
@@ -210,7 +210,7 @@ Work Communicator::all_to_all(const void* input, void* output, std::size_t count
   check_buffer("all_to_all", {"input", input, all}, type);
   check_buffer("all_to_all", {"output", output, all}, type);
   check_overlap("all_to_all", {"input", input, all}, {"output", output, all}, type, 0, 0, "input == output");
-  return self.collective({Collective::all_to_all, input, output, count, type, {}, -1, false, {}, {}}, options);
+  return self.collective({Collective::all_to_all, input, output, count, type, {}, -1, nullptr, nullptr}, options);
 }
 
 Work Communicator::gather(const void* input, void* output, std::size_t count, DataType type, int root,
@@ -225,7 +225,7 @@ Work Communicator::gather(const void* input, void* output, std::size_t count, Da
     check_overlap("gather", {"input", input, count}, {"output", output, all}, type, 0,
                   count * static_cast<std::size_t>(root), "input == output + root * count");
   }
-  return self.collective({Collective::gather, input, output, count, type, {}, root, false, {}, {}}, options);
+  return self.collective({Collective::gather, input, output, count, type, {}, root, nullptr, nullptr}, options);
 }
 
 Work Communicator::scatter(const void* input, void* output, std::size_t count, DataType type, int root,
@@ -240,12 +240,12 @@ Work Communicator::scatter(const void* input, void* output, std::size_t count, D
     check_overlap("scatter", {"input", input, all}, {"output", output, count}, type,
                   count * static_cast<std::size_t>(root), 0, "output == input + root * count");
   }
-  return self.collective({Collective::scatter, input, output, count, type, {}, root, false, {}, {}}, options);
+  return self.collective({Collective::scatter, input, output, count, type, {}, root, nullptr, nullptr}, options);
 }
 
 Work Communicator::barrier(const CallOptions& options) {
   return open(implementation_)
-      .collective({Collective::barrier, nullptr, nullptr, 0, DataType::int8, {}, -1, false, {}, {}}, options);
+      .collective({Collective::barrier, nullptr, nullptr, 0, DataType::int8, {}, -1, nullptr, nullptr}, options);
 }
 
 Work Communicator::all_gather_v(const void* input, void* output, std::span<const std::size_t> counts,
@@ -260,16 +260,9 @@ Work Communicator::all_gather_v(const void* input, void* output, std::span<const
   check_buffer("all_gather_v", {"output", output, end}, type);
   check_overlap("all_gather_v", {"input", input, counts[me]}, {"output", output, end}, type, 0, displacements[me],
                 "input == output + displacements[rank]");
-  return self.collective({Collective::all_gather_v,
-                          input,
-                          output,
-                          hash_counts(counts),
-                          type,
-                          {},
-                          -1,
-                          true,
-                          ChunkTable::repeated(1, counts[me]),
-                          {0, 0, copy_of(displacements), copy_of(counts)}},
+  const ChunkTable in = ChunkTable::repeated(1, counts[me]);
+  const ChunkTable out{0, 0, copy_of(displacements), copy_of(counts)};
+  return self.collective({Collective::all_gather_v, input, output, hash_counts(counts), type, {}, -1, &in, &out},
                          options);
 }
 
@@ -286,16 +279,9 @@ Work Communicator::reduce_scatter_v(const void* input, void* output, std::span<c
   check_buffer("reduce_scatter_v", {"output", output, counts[me]}, type);
   check_overlap("reduce_scatter_v", {"input", input, end}, {"output", output, counts[me]}, type, offsets[me], 0,
                 "output == input + the counts of the ranks before");
-  return self.collective({Collective::reduce_scatter_v,
-                          input,
-                          output,
-                          hash_counts(counts),
-                          type,
-                          op,
-                          -1,
-                          true,
-                          {0, 0, offsets, copy_of(counts)},
-                          ChunkTable::repeated(1, counts[me])},
+  const ChunkTable in{0, 0, offsets, copy_of(counts)};
+  const ChunkTable out = ChunkTable::repeated(1, counts[me]);
+  return self.collective({Collective::reduce_scatter_v, input, output, hash_counts(counts), type, op, -1, &in, &out},
                          options);
 }
 
@@ -323,17 +309,9 @@ Work Communicator::all_to_all_v(const void* input, std::span<const std::size_t> 
     throw Error(ErrorCode::invalid_argument, "all_to_all_v: input and output are the same",
                 "there is no in-place form");
   check_overlap("all_to_all_v", {"input", input, in}, {"output", output, out}, type, 0, 0, "there is none");
-  return self.collective({Collective::all_to_all_v,
-                          input,
-                          output,
-                          0,
-                          type,
-                          {},
-                          -1,
-                          true,
-                          {0, 0, copy_of(send_displacements), copy_of(send_counts)},
-                          {0, 0, copy_of(receive_displacements), copy_of(receive_counts)}},
-                         options);
+  const ChunkTable sends{0, 0, copy_of(send_displacements), copy_of(send_counts)};
+  const ChunkTable receives{0, 0, copy_of(receive_displacements), copy_of(receive_counts)};
+  return self.collective({Collective::all_to_all_v, input, output, 0, type, {}, -1, &sends, &receives}, options);
 }
 
 Work Communicator::gather_v(const void* input, std::size_t count, void* output, std::span<const std::size_t> counts,
@@ -343,7 +321,8 @@ Work Communicator::gather_v(const void* input, std::size_t count, void* output, 
   check_type("gather_v", type);
   check_root("gather_v", root, self.size());
   check_buffer("gather_v", {"input", input, count}, type);
-  CollectiveCall call{Collective::gather_v, input, output, 0, type, {}, root, true, ChunkTable::repeated(1, count), {}};
+  const ChunkTable in = ChunkTable::repeated(1, count);
+  ChunkTable out;
   if (self.rank() == root) {
     check_lists("gather_v", counts, displacements, self.size());
     check_disjoint("gather_v", counts, displacements);
@@ -356,9 +335,9 @@ Work Communicator::gather_v(const void* input, std::size_t count, void* output, 
     check_buffer("gather_v", {"output", output, end}, type);
     check_overlap("gather_v", {"input", input, count}, {"output", output, end}, type, 0, displacements[me],
                   "input == output + displacements[root]");
-    call.output_table = {0, 0, copy_of(displacements), copy_of(counts)};
+    out = {0, 0, copy_of(displacements), copy_of(counts)};
   }
-  return self.collective(std::move(call), options);
+  return self.collective({Collective::gather_v, input, output, 0, type, {}, root, &in, &out}, options);
 }
 
 Work Communicator::scatter_v(const void* input, std::span<const std::size_t> counts,
@@ -368,8 +347,8 @@ Work Communicator::scatter_v(const void* input, std::span<const std::size_t> cou
   check_type("scatter_v", type);
   check_root("scatter_v", root, self.size());
   check_buffer("scatter_v", {"output", output, count}, type);
-  CollectiveCall call{Collective::scatter_v,         input, output, 0, type, {}, root, true, {},
-                      ChunkTable::repeated(1, count)};
+  const ChunkTable out = ChunkTable::repeated(1, count);
+  ChunkTable in;
   if (self.rank() == root) {
     check_lists("scatter_v", counts, displacements, self.size());
     const auto me = static_cast<std::size_t>(root);
@@ -381,9 +360,9 @@ Work Communicator::scatter_v(const void* input, std::span<const std::size_t> cou
     check_buffer("scatter_v", {"input", input, end}, type);
     check_overlap("scatter_v", {"input", input, end}, {"output", output, count}, type, displacements[me], 0,
                   "output == input + displacements[root]");
-    call.input_table = {0, 0, copy_of(displacements), copy_of(counts)};
+    in = {0, 0, copy_of(displacements), copy_of(counts)};
   }
-  return self.collective(std::move(call), options);
+  return self.collective({Collective::scatter_v, input, output, 0, type, {}, root, &in, &out}, options);
 }
 
 Work Communicator::send(const void* data, std::size_t count, DataType type, int destination, int tag,

@@ -15,9 +15,10 @@ struct Pending {
   bool blocking;
 };
 struct ThreadGroup {
-  int depth = 0;
   std::vector<Pending> pending;
 };
+// Apart from the list, which needs construction: every call reads it.
+constinit thread_local int group_depth = 0;
 ThreadGroup& thread_group() {
   thread_local ThreadGroup group;
   return group;
@@ -25,7 +26,7 @@ ThreadGroup& thread_group() {
 
 }  // namespace
 
-bool in_group() { return thread_group().depth > 0; }
+bool in_group() { return group_depth > 0; }
 
 void add_to_group(std::shared_ptr<engine::Engine> engine, std::shared_ptr<engine::Operation> operation,
                   std::vector<std::shared_ptr<engine::Operation>> after, bool blocking) {
@@ -34,7 +35,7 @@ void add_to_group(std::shared_ptr<engine::Engine> engine, std::shared_ptr<engine
 
 }  // namespace communicator
 
-Group::Group() : exceptions_(std::uncaught_exceptions()) { ++communicator::thread_group().depth; }
+Group::Group() : exceptions_(std::uncaught_exceptions()) { ++communicator::group_depth; }
 
 Group::~Group() noexcept(false) {
   if (submitted_) return;
@@ -54,7 +55,7 @@ void Group::submit() {
   if (submitted_) return;
   submitted_ = true;
   communicator::ThreadGroup& group = communicator::thread_group();
-  if (--group.depth > 0) return;
+  if (--communicator::group_depth > 0) return;
   const std::vector<communicator::Pending> pending = std::exchange(group.pending, {});
   for (const auto& p : pending) {
     const auto before = [&](std::size_t i) { return i < p.after.size() ? p.after[i] : nullptr; };

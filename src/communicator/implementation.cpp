@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <utility>
 
 namespace rondo::communicator {
@@ -100,20 +101,20 @@ std::shared_ptr<Prepared> Implementation::make_prepared(const CollectiveCall& ca
   const plan::Shape shape{tuner::even_form(call.collective), size(), std::max(call.root, 0)};
   // Uneven forms choose by what all ranks know: nothing but the form. `direct` exists for all of them.
   const algorithms::Algorithm& algorithm =
-      call.uneven ? *algorithms::find(shape.collective, "direct")
+      call.uneven() ? *algorithms::find(shape.collective, "direct")
                   : tuner::choose(world_->policy, shape, message_bytes(call.collective, call.count, call.type, size()));
   prepared->algorithm = algorithm.name;
   const std::size_t element = size_of(call.type);
   const std::uint64_t bytes = message_bytes(call.collective, call.count, call.type, size());
-  const int channels = world_->channels > 1 && (call.uneven || bytes >= 256 * 1024) ? world_->channels : 1;
+  const int channels = world_->channels > 1 && (call.uneven() || bytes >= 256 * 1024) ? world_->channels : 1;
   for (int c = 0; c < channels; ++c) prepared->channels.push_back(&bound_plan(algorithm, shape, c));
 
   const plan::RankPlan& plan = prepared->channels[0]->plan;
   const auto chunks = [&](int b) { return static_cast<std::size_t>(std::max(plan.chunks[b], 1)); };
   const std::size_t grain = std::max<std::size_t>(1, 64 / element);
-  if (call.uneven) {
-    prepared->tables[0] = call.input_table;
-    prepared->tables[1] = call.output_table;
+  if (call.uneven()) {
+    prepared->tables[0] = *call.input_table;
+    prepared->tables[1] = *call.output_table;
   } else {
     for (int b = 0; b < 2; ++b) {
       const bool cut = shape.collective == Collective::all_reduce || shape.collective == Collective::reduce ||
@@ -139,13 +140,13 @@ std::shared_ptr<Prepared> Implementation::make_prepared(const CollectiveCall& ca
   return prepared;
 }
 
-std::shared_ptr<const Prepared> Implementation::prepare(const CollectiveCall& call) {
+const std::shared_ptr<const Prepared>& Implementation::prepare(const CollectiveCall& call) {
   const auto same = [&](const Prepared& p) {
     const engine::Signature& s = p.signature;
     return s.collective == call.collective && s.count == call.count && s.type == call.type && s.op == call.op.op &&
            s.root == call.root;
   };
-  if (call.uneven) return make_prepared(call);
+  if (call.uneven()) return last_prepared_ = make_prepared(call);
   if (last_prepared_ != nullptr && same(*last_prepared_)) return last_prepared_;
   std::uint64_t hash = call.count * 0x9E3779B97F4A7C15ULL + static_cast<std::uint64_t>(call.collective) * 0x10001ULL +
                        static_cast<std::uint64_t>(call.type) * 0x101ULL +
@@ -183,10 +184,10 @@ Work Implementation::start(const std::shared_ptr<engine::Operation>& operation,
   return Work(std::move(work));
 }
 
-Work Implementation::collective(CollectiveCall call, const CallOptions& options) {
+Work Implementation::collective(const CollectiveCall& call, const CallOptions& options) {
   check();
   const std::unique_lock lock(issue_);
-  const std::shared_ptr<const Prepared> prepared = prepare(call);
+  const std::shared_ptr<const Prepared>& prepared = prepare(call);
   const bool idle = last_collective_ == nullptr ||
                     last_collective_->work->status.load(std::memory_order_acquire) != WorkStatus::pending;
   if (options.stream == nullptr && idle && !in_group()) {
@@ -195,7 +196,12 @@ Work Implementation::collective(CollectiveCall call, const CallOptions& options)
     inline_->timing.limit = limit(options);
     inline_->set(prepared, call.input, call.output, call.op.factor, ++sequence_);
     inline_->start();
-    world_->engine->run(*inline_);
+    try {
+      world_->engine->run(*inline_);
+    } catch (...) {
+      write_flight_record();
+      throw;
+    }
     return Work();
   }
   auto operation = std::make_shared<CollectiveOperation>(state_, *this);
@@ -450,6 +456,7 @@ void Implementation::finish(bool unwinding) noexcept {
     base::log(base::LogLevel::warn, base::Subsystem::engine, "closing {}: {}", name(), error.what());
   }
   if (!state_->poisoned()) abort("the communicator was destroyed while an exception was unwinding");
+  write_flight_record();
   if (is_world_) {
     try {
       world_->engine->leave_with_error(state_->error().what());
@@ -464,6 +471,19 @@ std::string Implementation::explain(Collective collective, std::size_t count, Da
   const plan::Shape shape{tuner::even_form(collective), static_cast<std::int32_t>(state_->members.size()), 0};
   return tuner::explain(world_->policy, shape,
                         message_bytes(collective, count, type, static_cast<int>(state_->members.size())));
+}
+
+void Implementation::write_flight_record() noexcept {
+  if (world_->settings.flight_record.empty() || record_written_.exchange(true, std::memory_order_relaxed)) return;
+  try {
+    const std::string path = base::expand_file_pattern("RONDO_FLIGHT_RECORD", world_->settings.flight_record);
+    std::ofstream file(path, std::ios::trunc);
+    file << flight_record();
+    if (!file.flush())
+      base::log(base::LogLevel::warn, base::Subsystem::engine, "the flight record could not be written to {}", path);
+  } catch (const std::exception& error) {
+    base::log(base::LogLevel::warn, base::Subsystem::engine, "the flight record: {}", error.what());
+  }
 }
 
 std::string Implementation::flight_record() const {

@@ -47,8 +47,9 @@ struct CollectiveCall {
   Reduction op{};
   int root = -1;
   // Uneven forms: the chunk tables, and what all ranks can agree on as `count`.
-  bool uneven = false;
-  executor::ChunkTable input_table, output_table;
+  const executor::ChunkTable* input_table = nullptr;
+  const executor::ChunkTable* output_table = nullptr;
+  bool uneven() const { return input_table != nullptr; }
 };
 
 class Implementation final : public executor::ConnectionSource, public std::enable_shared_from_this<Implementation> {
@@ -63,7 +64,7 @@ class Implementation final : public executor::ConnectionSource, public std::enab
   engine::CommunicatorState& state() { return *state_; }
   engine::Engine& engine() { return *world_->engine; }
 
-  Work collective(CollectiveCall call, const CallOptions& options);
+  Work collective(const CollectiveCall& call, const CallOptions& options);
   Work send(const void* data, std::size_t count, DataType type, int destination, int tag, const CallOptions& options);
   Work receive(void* data, std::size_t count, DataType type, int source, int tag, const CallOptions& options);
   std::shared_ptr<Implementation> split(const SplitOptions& options);
@@ -75,6 +76,8 @@ class Implementation final : public executor::ConnectionSource, public std::enab
   void finish(bool unwinding) noexcept;
   std::string explain(Collective collective, std::size_t count, DataType type) const;
   std::string flight_record() const;
+  // To the file that RONDO_FLIGHT_RECORD names, if any, once: after an error.
+  void write_flight_record() noexcept;
 
   transport::SendEnd* open_send(int peer, std::uint32_t tag) override;
   transport::ReceiveEnd* try_open_receive(int peer, std::uint32_t tag) override;
@@ -84,7 +87,7 @@ class Implementation final : public executor::ConnectionSource, public std::enab
  private:
   friend class ::rondo::Group;
 
-  std::shared_ptr<const Prepared> prepare(const CollectiveCall& call);
+  const std::shared_ptr<const Prepared>& prepare(const CollectiveCall& call);
   std::shared_ptr<Prepared> make_prepared(const CollectiveCall& call);
   executor::BoundPlan& bound_plan(const algorithms::Algorithm& algorithm, const plan::Shape& shape, int channel);
   base::Nanoseconds limit(const CallOptions& options) const;
@@ -98,6 +101,7 @@ class Implementation final : public executor::ConnectionSource, public std::enab
   std::shared_ptr<engine::CommunicatorState> state_;
   bool is_world_;
   std::atomic<bool> closed_{false};
+  std::atomic<bool> record_written_{false};
 
   std::mutex issue_;  // the order of collectives
   std::uint64_t sequence_ = 0;

@@ -3,6 +3,7 @@
 #include <rondo/version.hpp>
 
 #include "base/bytes.hpp"
+#include "base/fork_guard.hpp"
 #include "base/log.hpp"
 #include "bootstrap/join.hpp"
 #include "bootstrap/launch_environment.hpp"
@@ -11,13 +12,11 @@
 #include "transports/shm/local_world.hpp"
 
 #include <fmt/format.h>
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <utility>
 
 namespace rondo::communicator {
@@ -29,9 +28,7 @@ using base::Subsystem;
 std::atomic<bool> forked_child{false};
 
 void watch_forks() {
-  static std::once_flag once;
-  std::call_once(once,
-                 [] { pthread_atfork(nullptr, nullptr, [] { forked_child.store(true, std::memory_order_relaxed); }); });
+  base::close_in_forked_children([] { forked_child.store(true, std::memory_order_relaxed); });
 }
 
 int usable_cores() {

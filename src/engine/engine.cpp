@@ -143,14 +143,24 @@ Engine::Visit Engine::visit(Operation& operation) noexcept {
     return moved ? Visit::moved : Visit::blocked;
   } catch (const executor::ForeignMessage& foreign) {
     operation.timing.foreign_until = parts_.system->now() + time_for_explanation;
-    operation.timing.foreign =
+    const std::string what =
         foreign.expected == foreign.found
             ? fmt::format("rank {} of {} sent {} bytes where {} belong", foreign.peer, communicator.name,
                           foreign.found_bytes, foreign.expected_bytes)
             : fmt::format("rank {} of {} sent a message of another operation", foreign.peer, communicator.name);
+    operation.timing.foreign.emplace(
+        ErrorCode::mismatch, fmt::format("{}: {}", operation.describe(), what),
+        "every rank must call the same operations in the same order with the same arguments");
     inquire(operation);
     return Visit::blocked;
   } catch (const Error& error) {
+    // A path breaks because the peer has died, or because it has left after somebody else's death: the control tree
+    // knows which, and may be a little slower.
+    if (error.code() == ErrorCode::transport && error.peer() >= 0 && !communicator.poisoned()) {
+      operation.timing.foreign_until = parts_.system->now() + time_for_verdict;
+      operation.timing.foreign = error;
+      return Visit::blocked;
+    }
     if (!communicator.poisoned()) fail(communicator, error);
   } catch (const std::exception& error) {
     if (!communicator.poisoned())
@@ -192,8 +202,7 @@ void Engine::check_time(Operation& operation) {
     timing.next_inquiry = now + timing.inquiry_interval;
   }
   if (now >= timing.foreign_until) {
-    fail(communicator, Error(ErrorCode::mismatch, fmt::format("{}: {}", operation.describe(), timing.foreign),
-                             "every rank must call the same operations in the same order with the same arguments"));
+    fail(communicator, *timing.foreign);
     return;
   }
   if (now >= timing.deadline) {
@@ -259,6 +268,7 @@ void Engine::end(const std::shared_ptr<Operation>& operation) {
     std::erase(runnable_, operation);
     if (failed && operation->stream && !operation->stream->first_error)
       operation->stream->first_error = operation->work->error;
+    operation->stream.reset();  // whose tail may be this operation: each would keep the other alive
     for (const auto& next : operation->successors)
       if (--next->blockers == 0) {
         make_runnable(next);

@@ -1,6 +1,7 @@
 // How the engine explains what goes wrong: inquiries among ranks, mismatches, deadlines, failed ranks.
 //
-// A rank whose operation waits for 20 ms floods an inquiry with its signature, and again at growing intervals.
+// A rank whose operation waits for 20 ms floods an inquiry with its latest signatures, and again at growing intervals:
+// earlier ones too, since operations that differ may have ended on both sides (two roots that only sent).
 // Everybody who holds another signature under the same number floods the verdict, which poisons the communicator on all
 // ranks; everybody else answers where he is, so that a deadline can say who is missing.
 #include "base/bytes.hpp"
@@ -10,11 +11,14 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 namespace rondo::engine {
 namespace {
 
 enum MessageType : std::uint32_t { inquiry = 1, status = 2, verdict = 3 };
+
+constexpr std::uint64_t signatures_an_inquiry = 32;
 
 void put(base::ByteWriter& out, const Signature& s) {
   out.put(s.sequence).put(s.collective).put(s.type).put(s.op).put(s.root).put(s.count).put(s.table);
@@ -49,19 +53,26 @@ bool Engine::poison_locally(CommunicatorState& communicator, const Error& error)
 }
 
 void Engine::fail(CommunicatorState& communicator, const Error& error) {
-  if (!poison_locally(communicator, error)) return;
+  if (communicator.poisoned()) return;
   base::ByteWriter out;
   out.put(error.code()).put(static_cast<std::int32_t>(error.peer()));
   out.put_string(error.message()).put_string(error.hint());
+  // Told before it shows here: a caller that the poison lets go may leave the tree at once, and that news must not
+  // overtake the reason.
   parts_.tree->flood(verdict, communicator.context, out.bytes());
+  poison_locally(communicator, error);
 }
 
 void Engine::inquire(Operation& operation) {
   CommunicatorState& communicator = operation.communicator();
-  const auto record = communicator.recorder.find(operation.sequence());
-  if (!record) return;  // point-to-point: nothing to compare
+  const std::uint64_t last = operation.sequence();
+  if (!communicator.recorder.find(last)) return;  // point-to-point: nothing to compare
+  std::vector<Signature> signatures;              // oldest first, so that the first difference is named
+  for (std::uint64_t n = last > signatures_an_inquiry ? last - signatures_an_inquiry + 1 : 1; n <= last; ++n)
+    if (const auto record = communicator.recorder.find(n)) signatures.push_back(record->signature);
   base::ByteWriter out;
-  put(out, record->signature);
+  out.put(static_cast<std::uint32_t>(signatures.size()));
+  for (const Signature& signature : signatures) put(out, signature);
   parts_.tree->flood(inquiry, communicator.context, out.bytes());
 }
 
@@ -73,9 +84,11 @@ void Engine::on_message(const bootstrap::ControlMessage& message) {
   try {
     base::ByteReader in(message.payload);
     if (message.type == inquiry) {
-      const Signature theirs = get_signature(in);
-      const auto mine = communicator->recorder.find(theirs.sequence);
-      if (mine && !(mine->signature == theirs)) {
+      const auto count = in.get<std::uint32_t>();
+      for (std::uint32_t i = 0; i < count && i < signatures_an_inquiry; ++i) {
+        const Signature theirs = get_signature(in);
+        const auto mine = communicator->recorder.find(theirs.sequence);
+        if (!mine || mine->signature == theirs) continue;
         fail(
             *communicator,
             Error(ErrorCode::mismatch,

@@ -24,7 +24,7 @@ struct Record {
   Signature signature;
   std::uint64_t kind = 0;   // hash_of_kind
   std::uint64_t began = 0;  // base::ticks()
-  std::uint64_t ended = 0;
+  std::uint64_t ended = 0;  // below 3: not taken
   RecordState state = RecordState::running;
 };
 
@@ -48,10 +48,11 @@ class FlightRecorder {
     e.stamp.store(signature.sequence, std::memory_order_release);  // pairs with find()
     last_.store(signature.sequence, std::memory_order_release);
   }
-  // The end's ticks are made odd for failure and even for success, so that one word says both.
-  void end(std::uint64_t sequence, bool failed) {
-    const std::uint64_t t = base::ticks();
-    entries_[sequence % capacity].words[5].store(failed ? (t | 1U) : ((t | 1U) + 1U), std::memory_order_relaxed);
+  // Reading the counter costs a tenth of a small collective, so only operations that waited long enough to be looked
+  // after (`timed`) have the time of their end recorded. The word is odd for failure and even for success; 0: running.
+  void end(std::uint64_t sequence, bool failed, bool timed) {
+    const std::uint64_t t = timed ? base::ticks() | 1U : 1U;
+    entries_[sequence % capacity].words[5].store(failed ? t : t + 1U, std::memory_order_relaxed);
   }
   std::uint64_t last() const { return last_.load(std::memory_order_acquire); }
   std::optional<Record> find(std::uint64_t sequence) const;

@@ -74,8 +74,8 @@ class Operation {
     base::Nanoseconds inquiry_interval = 0;
     base::Nanoseconds verdict = base::never;  // the deadline has passed; peers have until then to say where they are
     base::Nanoseconds foreign_until =
-        base::never;  // a foreign message was found; the board has until then to explain it
-    std::string foreign;
+        base::never;  // a foreign message or a broken path was found; the board has until then to explain it
+    std::optional<Error> foreign;  // what to say if it doesn't
   } timing;
 
   // Guarded by the engine's mutex.

@@ -108,6 +108,7 @@ struct RankPlan {
   bool operator==(const RankPlan&) const = default;
 
   std::int32_t chunk_at(const ChunkRef& ref, std::int64_t j) const {
+    if (j == 0 || ref.stride == 0) return ref.base;
     const std::int64_t m = chunks[static_cast<int>(ref.buffer)];
     const std::int64_t c = (ref.base + ref.stride * j) % m;
     return static_cast<std::int32_t>(c < 0 ? c + m : c);

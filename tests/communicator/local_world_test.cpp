@@ -1,27 +1,11 @@
 // Collectives among ranks that are threads of one process.
-#include <rondo/rondo.hpp>
-
-#include <gtest/gtest.h>
-
 #include <cstdint>
-#include <thread>
 #include <vector>
+
+#include "communicator/ranks.hpp"
 
 namespace rondo {
 namespace {
-
-// Runs `body` on one thread a rank; every communicator is closed by its own thread.
-template <class Body>
-void with_ranks(int size, Body body, const Config& config = {}) {
-  std::vector<Communicator> ranks = Communicator::create_local(size, config);
-  std::vector<std::thread> threads;
-  for (int r = 0; r < size; ++r)
-    threads.emplace_back([&, r] {
-      Communicator comm = std::move(ranks[static_cast<std::size_t>(r)]);
-      body(comm);
-    });
-  for (std::thread& t : threads) t.join();
-}
 
 TEST(LocalWorld, AllReduceSumsOverRanks) {
   for (const int n : {1, 2, 3, 5})
@@ -36,6 +20,35 @@ TEST(LocalWorld, AllReduceSumsOverRanks) {
       }
       comm.barrier();
     });
+}
+
+TEST(LocalWorld, RanksKnowTheirPlaceAndName) {
+  Config config = test_config();
+  config.name = "trainers";
+  std::vector<int> seen(3, -1);
+  with_ranks(
+      3,
+      [&](Communicator& comm) {
+        EXPECT_EQ(comm.size(), 3);
+        EXPECT_EQ(comm.name(), "trainers");
+        seen[static_cast<std::size_t>(comm.rank())] = comm.rank();
+      },
+      config);
+  EXPECT_EQ(seen, (std::vector<int>{0, 1, 2}));
+}
+
+TEST(LocalWorld, RefusesFewerThanOneRank) {
+  EXPECT_EQ(code_of([] { Communicator::create_local(0); }), ErrorCode::invalid_argument);
+  EXPECT_EQ(code_of([] { Communicator::create_local(-3); }), ErrorCode::invalid_argument);
+}
+
+TEST(LocalWorld, AnEmptyCommunicatorSaysHowToMakeOne) {
+  Communicator empty;
+  EXPECT_EQ(empty.rank(), -1);
+  EXPECT_EQ(empty.size(), 0);
+  std::string text;
+  EXPECT_EQ(code_of([&] { empty.barrier(); }, &text), ErrorCode::invalid_usage);
+  EXPECT_NE(text.find("create_local"), std::string::npos) << text;
 }
 
 }  // namespace

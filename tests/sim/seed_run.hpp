@@ -23,7 +23,6 @@ struct SeedOptions {
   // Planted bugs: the n-th wake-up of a doorbell is lost; the n-th credit between hosts is lost. 0: none.
   std::uint64_t lose_wake = 0;
   std::uint64_t lose_credit = 0;
-  bool ring_when_armed = false;
 };
 
 struct SeedResult {

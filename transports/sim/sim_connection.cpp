@@ -81,16 +81,17 @@ void SimConnection::ReceivePump::progress() {
 void SimConnection::ReceivePump::flush() {
   SimNetwork& network = c_.network;
   Scheduler& scheduler = network.scheduler();
-  if (flushed_ == c_.receive.received) return;
+  const std::uint64_t count = c_.receive.received - flushed_;
   flushed_ = c_.receive.received;
-  if (network.isolated(c_.key.destination) || network.loses_this_credit()) return;
+  if (count == 0 || network.isolated(c_.key.destination)) return;
   c_.last_credit_ = std::max(c_.last_credit_, scheduler.now() + network.delay());
+  const std::uint64_t kept = network.loses_this_credit() ? count - 1 : count;
   scheduler.after(c_.last_credit_ - scheduler.now(),
-                  [connection = c_.shared_from_this(), count = flushed_] { connection->credit(count); });
+                  [connection = c_.shared_from_this(), kept] { connection->credit(kept); });
 }
 
-void SimConnection::credit(std::uint64_t consumed) {
-  credit_arrived_ = consumed;
+void SimConnection::credit(std::uint64_t count) {
+  credit_arrived_ += count;
   if (!network.options().ring_when_armed || send_pump_.take_armed()) network.ring(key.source);
 }
 

@@ -65,7 +65,7 @@ struct SimConnection : std::enable_shared_from_this<SimConnection> {
     bool armed_ = false;
   };
   void arrive(Message message);
-  void credit(std::uint64_t consumed);
+  void credit(std::uint64_t count);
 
   LocalFifo sender_memory_;
   std::optional<LocalFifo> receiver_memory_;

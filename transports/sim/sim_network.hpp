@@ -35,7 +35,7 @@ struct NetworkOptions {
   Nanoseconds least_delay = 200;  // of a message, a credit, a control frame
   Nanoseconds most_delay = 20'000;
   Nanoseconds most_close_delay = 200'000;  // until the death of a rank is seen on its control links
-  // The n-th credit that travels between hosts is lost, counted from 1: a planted bug. 0: none.
+  // The n-th return of credits between hosts has one too few, for good: a planted bug. Counted from 1; 0: none.
   std::uint64_t lose_credit = 0;
   // A wire rings its owner's bell only after arm(), as sockets do; otherwise always.
   bool ring_when_armed = false;

@@ -14,14 +14,15 @@ constexpr int slices_a_visit = 8;
 
 }  // namespace
 
-void Execution::start(std::span<BoundPlan* const> channels, ConnectionSource& source, const Call& call) {
+void Execution::prepare(std::span<BoundPlan* const> channels, ConnectionSource& source, const Call& call) {
   channels_ = channels;
   source_ = &source;
   call_ = call;
   channel_grain_ = std::max<std::size_t>(1, 64 / call.element);
   lanes_.clear();
   has_pumps_ = false;
-  steps_done_.store(0, std::memory_order_relaxed);
+  std::size_t most_operands = 1;
+  std::size_t most_sends = 0;
   for (std::size_t c = 0; c < channels.size(); ++c) {
     BoundPlan& bound = *channels[c];
     std::size_t longest = 0;
@@ -35,8 +36,12 @@ void Execution::start(std::span<BoundPlan* const> channels, ConnectionSource& so
       lane.channel = static_cast<std::int32_t>(c);
       lane.index = static_cast<std::int32_t>(l);
       lane.tiles = tiles;
-      lane.steps_ended = lane.lane->blocks.empty();
       lanes_.push_back(lane);
+      for (const plan::Block& block : lane.lane->blocks)
+        for (const plan::Step& step : block.steps) {
+          most_operands = std::max(most_operands, step.operands.size());
+          most_sends = std::max(most_sends, step.sends.size());
+        }
     }
     for (BoundConnection& connection : bound.connections) {
       connection.referenced = false;
@@ -48,6 +53,26 @@ void Execution::start(std::span<BoundPlan* const> channels, ConnectionSource& so
           static_cast<std::size_t>(scratch_chunks * bound.plan.scratch_tiles) * call.tile * call.element;
       if (bound.scratch.size() < bytes) bound.scratch.resize(bytes);
     }
+  }
+  sources_.resize(most_operands);
+  scaled_.resize(most_operands);
+  destinations_.resize(most_sends + 1);
+}
+
+void Execution::start(const std::byte* input, std::byte* output, double factor, std::uint32_t signature) {
+  call_.input = input;
+  call_.output = output;
+  call_.factor = factor;
+  call_.signature = signature;
+  for (LaneState& lane : lanes_) {
+    lane.tile = 0;
+    lane.block = 0;
+    lane.j = 0;
+    lane.step = 0;
+    lane.slice = 0;
+    lane.unrolled = 0;
+    lane.ended = false;
+    lane.steps_ended = lane.lane->blocks.empty();
   }
   lanes_left_ = lanes_.size();
 }
@@ -84,7 +109,6 @@ bool Execution::advance_lane(LaneState& lane) {
 
 void Execution::next_step(LaneState& lane) {
   ++lane.unrolled;
-  steps_done_.store(steps_done_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   const auto& blocks = lane.lane->blocks;
   if (++lane.step < blocks[lane.block].steps.size()) return;
   lane.step = 0;
@@ -160,7 +184,9 @@ bool Execution::may_fire(const LaneState& lane, const plan::Step& step, std::siz
       if (connection.receive == nullptr) return false;
       if (connection.receive->pump != nullptr) {
         has_pumps_ = true;
-        connection.receive->pump->progress();  // what came before has rung already, and this visit has pumped already
+        // This look may be the last before a sleep, which has armed and pumped already: what came before has rung.
+        connection.receive->pump->arm();
+        connection.receive->pump->progress();
       }
     }
     const transport::SlotLine* line = connection.receive->try_peek();
@@ -200,31 +226,30 @@ bool Execution::fire(LaneState& lane, const plan::Step& step, const Piece& piece
   if (!may_fire(lane, step, bytes)) return false;
   auto& connections = lane.bound->connections;
 
-  sources_.clear();
-  scaled_.clear();
   bool any_scaled = false;
+  std::size_t source_count = 0;
   for (const plan::Operand& operand : step.operands) {
+    bool raw = false;
     if (operand.kind == plan::Operand::Kind::receive) {
-      sources_.push_back(message_address(connections[static_cast<std::size_t>(operand.connection)], bytes));
-      scaled_.push_back(0);
+      sources_[source_count] = message_address(connections[static_cast<std::size_t>(operand.connection)], bytes);
     } else {
-      sources_.push_back(address(lane, operand.chunk, piece));
-      const bool raw = call_.scaled && operand.chunk.buffer == plan::Buffer::input;
-      scaled_.push_back(raw ? 1 : 0);
-      any_scaled = any_scaled || raw;
+      sources_[source_count] = address(lane, operand.chunk, piece);
+      raw = call_.scaled && operand.chunk.buffer == plan::Buffer::input;
     }
+    scaled_[source_count++] = raw ? 1 : 0;
+    any_scaled = any_scaled || raw;
   }
   const std::uint32_t divisor = step.finish ? call_.divisor : 1;
-  const bool computes = step.operands.size() > 1 || any_scaled || divisor != 1;
+  const bool computes = source_count > 1 || any_scaled || divisor != 1;
 
-  destinations_.clear();
+  std::size_t destination_count = 0;
   std::byte* destination = nullptr;
   if (step.destination) {
     destination = address(lane, *step.destination, piece);
     // In place, a copy onto itself is no work.
-    if (computes || destination != sources_[0]) destinations_.push_back(destination);
+    if (computes || destination != sources_[0]) destinations_[destination_count++] = destination;
   }
-  const bool stream = call_.stream_output && !destinations_.empty() && step.destination->buffer == plan::Buffer::output;
+  const bool stream = call_.stream_output && destination_count > 0 && step.destination->buffer == plan::Buffer::output;
   const bool inlined = bytes <= transport::inline_bytes;
   // A reference is to memory that holds the value when the peer reads it: the destination, or a lone plain operand.
   const std::byte* stable = destination != nullptr ? destination
@@ -237,7 +262,7 @@ bool Execution::fire(LaneState& lane, const plan::Step& step, const Piece& piece
     transport::SlotLine& line = end.line();
     transport::WindowReference where{};
     if (inlined) {
-      destinations_.push_back(line.payload);
+      destinations_[destination_count++] = line.payload;
     } else if (connection.direct && stable != nullptr && end.maps_windows && bytes >= smallest_reference &&
                source_->find_window(stable, bytes, where)) {
       std::memcpy(line.payload, &where, sizeof where);
@@ -245,28 +270,28 @@ bool Execution::fire(LaneState& lane, const plan::Step& step, const Piece& piece
       line.length_and_kind = static_cast<std::uint32_t>(transport::PayloadKind::reference);  // remembered for publish
       continue;
     } else {
-      destinations_.push_back(end.slot());
+      destinations_[destination_count++] = end.slot();
     }
     line.length_and_kind =
         static_cast<std::uint32_t>(inlined ? transport::PayloadKind::inlined : transport::PayloadKind::slot);
   }
-  if (bytes > 0 && !destinations_.empty()) {
+  if (bytes > 0 && destination_count > 0) {
     if (computes) {
       ReduceArguments arguments;
       arguments.sources = sources_.data();
-      arguments.source_count = sources_.size();
+      arguments.source_count = source_count;
       arguments.destinations = destinations_.data();
-      arguments.destination_count = destinations_.size();
+      arguments.destination_count = destination_count;
       arguments.count = piece.length;
       arguments.scaled = any_scaled ? scaled_.data() : nullptr;
       arguments.factor = call_.factor;
       arguments.divisor = divisor;
       arguments.stream_first_destination = stream;
       call_.kernel(arguments);
-    } else if (destinations_.size() == 1 && bytes <= 16) {
+    } else if (destination_count == 1 && bytes <= 16) {
       std::memcpy(destinations_[0], sources_[0], bytes);
     } else {
-      copy(sources_[0], destinations_.data(), destinations_.size(), bytes, stream);
+      copy(sources_[0], destinations_.data(), destination_count, bytes, stream);
     }
   }
   for (const plan::Send& send : step.sends) {

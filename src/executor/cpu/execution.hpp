@@ -1,9 +1,9 @@
 // Execution: steps the lanes of a bound plan. The CPU's interpreter of plans, and the only mover of collective bytes.
 //
-// start() sets it up for one call; advance() runs every lane as far as messages and credits allow and says whether
-// anything moved; done() is true once all lanes have ended and every reference handed out has been read. Never blocks.
-// A step's conditions are tested without side effects and then committed whole, so advance() may be called by one owner
-// now and by another later. One owner at a time.
+// prepare() sets it up for calls of one kind, start() begins one call; advance() runs every lane as far as messages and
+// credits allow and says whether anything moved; done() is true once all lanes have ended and every reference handed
+// out has been read. Never blocks. A step's conditions are tested without side effects and then committed whole, so
+// advance() may be called by one owner now and by another later. One owner at a time.
 #pragma once
 
 #include "executor/cpu/bound_plan.hpp"
@@ -29,8 +29,11 @@ struct ForeignMessage {
 
 class Execution {
  public:
-  // `channels` run side by side, each on its share of every chunk; they must outlive the execution.
-  void start(std::span<BoundPlan* const> channels, ConnectionSource& source, const Call& call);
+  // `channels` run side by side, each on its share of every chunk; they and the call's tables must outlive the
+  // execution.
+  void prepare(std::span<BoundPlan* const> channels, ConnectionSource& source, const Call& call);
+  // Begins a call on these buffers. The one before must have ended, in good order or not.
+  void start(const std::byte* input, std::byte* output, double factor, std::uint32_t signature);
   bool advance();
   bool done() const { return lanes_left_ == 0; }
   // Lets wires move: connections' pumps. Called while waiting.
@@ -40,7 +43,6 @@ class Execution {
   // "lane 1 of 3: step 4 (tile 0), waiting for rank 2": for deadlines and the flight recorder. Approximate when called
   // from another thread than the owner's.
   std::string progress() const;
-  std::uint32_t steps_done() const { return steps_done_.load(std::memory_order_relaxed); }
 
  private:
   struct LaneState {
@@ -80,7 +82,6 @@ class Execution {
   Call call_;
   std::size_t channel_grain_ = 1;
   std::size_t lanes_left_ = 0;
-  std::atomic<std::uint32_t> steps_done_{0};
   bool has_pumps_ = false;
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;

@@ -1,4 +1,4 @@
-// sim_replay --seed N [--count M] [--lose-wake K] [--lose-credit K] [--ring-when-armed]: runs seeds again and says what
+// sim_replay --seed N [--count M] [--no-kills] [--lose-wake K] [--lose-credit K]: runs seeds again and says what
 // happened, with the hash of the schedule. Exits with 1 if a seed failed.
 //
 // The scenario's sources are included, for a program of the tests is one file.
@@ -22,7 +22,6 @@ int main(int argc, char** argv) {
     else if (name == "--lose-wake") options.lose_wake = number();
     else if (name == "--lose-credit") options.lose_credit = number();
     else if (name == "--no-kills") options.kills = false;
-    else if (name == "--ring-when-armed") options.ring_when_armed = true;
     else {
       std::fprintf(stderr,
                    "sim_replay: %s is unknown; use --seed N, --count M, --no-kills, --lose-wake K, "
