@@ -36,9 +36,7 @@ class SharedMemory {
   void advise_huge_pages() const;
 
  private:
-  SharedMemory(int fd, std::byte* data, std::size_t bytes) : fd_(fd), data_(data), bytes_(bytes) {
-    own_descriptor(fd);
-  }
+  SharedMemory(int fd, std::byte* data, std::size_t bytes) : fd_(fd), data_(data), bytes_(bytes) { own_descriptor(fd); }
 
   int fd_ = -1;
   std::byte* data_ = nullptr;

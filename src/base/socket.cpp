@@ -158,15 +158,14 @@ std::string SocketAddress::to_string() const {
 }
 
 std::vector<std::byte> SocketAddress::address_bytes() const {
-  std::vector<std::byte> out(is_ipv6() ? 16 : 4);
   if (is_ipv6()) {
-    const auto native6 = view_as<sockaddr_in6>(storage_);
-    std::memcpy(out.data(), &native6.sin6_addr, 16);
-  } else {
-    const auto native4 = view_as<sockaddr_in>(storage_);
-    std::memcpy(out.data(), &native4.sin_addr, 4);
+    const auto native = view_as<sockaddr_in6>(storage_);
+    const auto bytes = std::as_bytes(std::span<const in6_addr, 1>(&native.sin6_addr, 1));
+    return {bytes.begin(), bytes.end()};
   }
-  return out;
+  const auto native = view_as<sockaddr_in>(storage_);
+  const auto bytes = std::as_bytes(std::span<const in_addr, 1>(&native.sin_addr, 1));
+  return {bytes.begin(), bytes.end()};
 }
 
 std::uint16_t SocketAddress::port() const {

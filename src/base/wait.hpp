@@ -24,9 +24,9 @@ inline void cpu_relax() {
 
 inline constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 
-// How long to look before sleeping. With a core for each rank: look for some ten microseconds, for a peer answers within
-// one; then look between yields, for the scheduler may have put two ranks on one core. When ranks outnumber cores: look a
-// few times, give the core away a few times, then sleep (measured in docs/performance.md).
+// How long to look before sleeping. With a core for each rank: look for some ten microseconds, for a peer answers
+// within one; then look between yields, for the scheduler may have put two ranks on one core. When ranks outnumber
+// cores: look a few times, give the core away a few times, then sleep (measured in docs/performance.md).
 struct BackOff {
   std::uint32_t spins = 300;
   std::uint32_t yields = 200;

@@ -69,7 +69,10 @@ void Implementation::check() const {
   if (closed_.load(std::memory_order_acquire))
     throw Error(ErrorCode::invalid_usage, fmt::format("communicator {} is closed", state_->name),
                 "issue operations before close()");
-  if (state_->poisoned()) throw state_->error();
+  if (state_->poisoned()) {
+    error_seen_.store(true, std::memory_order_relaxed);
+    throw state_->error();
+  }
 }
 
 base::Nanoseconds Implementation::limit(const CallOptions& options) const {
@@ -101,8 +104,9 @@ std::shared_ptr<Prepared> Implementation::make_prepared(const CollectiveCall& ca
   const plan::Shape shape{tuner::even_form(call.collective), size(), std::max(call.root, 0)};
   // Uneven forms choose by what all ranks know: nothing but the form. `direct` exists for all of them.
   const algorithms::Algorithm& algorithm =
-      call.uneven() ? *algorithms::find(shape.collective, "direct")
-                  : tuner::choose(world_->policy, shape, message_bytes(call.collective, call.count, call.type, size()));
+      call.uneven()
+          ? *algorithms::find(shape.collective, "direct")
+          : tuner::choose(world_->policy, shape, message_bytes(call.collective, call.count, call.type, size()));
   prepared->algorithm = algorithm.name;
   const std::size_t element = size_of(call.type);
   const std::uint64_t bytes = message_bytes(call.collective, call.count, call.type, size());
@@ -199,11 +203,13 @@ Work Implementation::collective(const CollectiveCall& call, const CallOptions& o
     try {
       world_->engine->run(*inline_);
     } catch (...) {
+      error_seen_.store(true, std::memory_order_relaxed);
       write_flight_record();
       throw;
     }
     return Work();
   }
+  static_cast<void>(limit(options));  // refused before the collective has a number
   auto operation = std::make_shared<CollectiveOperation>(state_, *this);
   operation->set(prepared, call.input, call.output, call.op.factor, ++sequence_);
   auto order = std::exchange(last_collective_, operation);
@@ -228,6 +234,7 @@ Work Implementation::send(const void* data, std::size_t count, DataType type, in
                 fmt::format("send: destination {} is not a rank of this communicator", destination),
                 fmt::format("use 0 to {}", size() - 1));
   check_buffer("send", {"data", data, count}, type);
+  static_cast<void>(limit(options));  // refused before the send has a place in the order, or the next waits for it
   std::shared_ptr<engine::Operation> operation =
       std::make_shared<SendOperation>(state_, *this, data, count * size_of(type), type, destination, tag);
   std::shared_ptr<engine::Operation> order;
@@ -455,6 +462,10 @@ void Implementation::finish(bool unwinding) noexcept {
   } catch (const std::exception& error) {
     base::log(base::LogLevel::warn, base::Subsystem::engine, "closing {}: {}", name(), error.what());
   }
+  // A destructor cannot throw: an error that no call has reported yet must not vanish.
+  if (state_->poisoned() && !unwinding && !error_seen_.exchange(true, std::memory_order_relaxed))
+    base::log(base::LogLevel::warn, base::Subsystem::engine,
+              "{} was destroyed after an error that no call reported: {}", name(), state_->error().what());
   if (!state_->poisoned()) abort("the communicator was destroyed while an exception was unwinding");
   write_flight_record();
   if (is_world_) {

@@ -42,12 +42,18 @@ class CommunicatorState {
   bool poisoned() const { return poisoned_.load(std::memory_order_acquire); }  // pairs with poison()
   // True if this error is the first.
   bool poison(const Error& error) {
+    if (!claim(error)) return false;
+    publish();
+    return true;
+  }
+  // poison() in two steps: after a claim no later error can win, but nothing ends before publish().
+  bool claim(const Error& error) {
     const std::lock_guard lock(mutex_);
     if (error_) return false;
     error_ = std::make_shared<Error>(error);
-    poisoned_.store(true, std::memory_order_release);
     return true;
   }
+  void publish() { poisoned_.store(true, std::memory_order_release); }  // pairs with poisoned()
   Error error() const {
     const std::lock_guard lock(mutex_);
     return error_ ? *error_ : Error(ErrorCode::internal, "no error");

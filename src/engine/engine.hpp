@@ -89,6 +89,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Error deadline_error(Operation& operation);
   std::shared_ptr<CommunicatorState> find(std::uint64_t context);
   bool poison_locally(CommunicatorState& communicator, const Error& error);
+  void publish(CommunicatorState& communicator);
 
   EngineParts parts_;
   std::unique_ptr<base::SystemThread> service_;

@@ -44,23 +44,34 @@ std::shared_ptr<CommunicatorState> Engine::find(std::uint64_t context) {
 }
 
 bool Engine::poison_locally(CommunicatorState& communicator, const Error& error) {
-  if (!communicator.poison(error)) return false;
-  base::log(base::LogLevel::info, base::Subsystem::engine, "communicator {} failed: {}", communicator.name,
-            error.what());
-  base::ring(*parts_.bell, *parts_.system);
-  wake_worker();
+  if (!communicator.claim(error)) return false;
+  publish(communicator);
   return true;
 }
 
+void Engine::publish(CommunicatorState& communicator) {
+  communicator.publish();
+  base::log(base::LogLevel::info, base::Subsystem::engine, "communicator {} failed: {}", communicator.name,
+            communicator.error().what());
+  base::ring(*parts_.bell, *parts_.system);
+  wake_worker();
+}
+
 void Engine::fail(CommunicatorState& communicator, const Error& error) {
-  if (communicator.poisoned()) return;
   base::ByteWriter out;
   out.put(error.code()).put(static_cast<std::int32_t>(error.peer()));
   out.put_string(error.message()).put_string(error.hint());
+  // Claimed before it is told: a peer that ends because of it must not count here as the reason.
+  if (!communicator.claim(error)) return;
   // Told before it shows here: a caller that the poison lets go may leave the tree at once, and that news must not
   // overtake the reason.
-  parts_.tree->flood(verdict, communicator.context, out.bytes());
-  poison_locally(communicator, error);
+  try {
+    parts_.tree->flood(verdict, communicator.context, out.bytes());
+  } catch (...) {
+    publish(communicator);
+    throw;
+  }
+  publish(communicator);
 }
 
 void Engine::inquire(Operation& operation) {

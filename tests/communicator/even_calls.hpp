@@ -80,7 +80,8 @@ T contribution(const EvenCall& call, int rank, std::size_t index) {
     return value;
   }
   switch (call.op) {
-    case ReduceOp::prod: return element_of<T>(is_unsigned ? small + 1 : small == 0 ? -1 : small == 1 && rank < 2 ? 2 : 1);
+    case ReduceOp::prod:
+      return element_of<T>(is_unsigned ? small + 1 : small == 0 ? -1 : small == 1 && rank < 2 ? 2 : 1);
     case ReduceOp::min:
     case ReduceOp::max: return element_of<T>(static_cast<int>(h % 9) - (is_unsigned ? 0 : 4));
     default: return element_of<T>(is_unsigned ? small : small - 1);
@@ -122,7 +123,7 @@ typename Oracle::Storage expected(const EvenCall& call, int rank, int size, std:
     default: break;
   }
   const std::size_t from = call.collective == Collective::reduce_scatter ? mine + index : index;
-  T values[64];
+  T values[64]{};
   for (int r = 0; r < size; ++r) {
     values[r] = at(r, from);
     if (call.op == ReduceOp::scaled_sum && factor_of(r) != 1.0) {

@@ -52,7 +52,8 @@ TEST(PointToPoint, TagsMayBeReceivedInAnotherOrder) {
       std::vector<std::vector<std::int32_t>> messages;
       for (int tag = 0; tag < 4; ++tag) messages.push_back(counted(tag % 2 == 0 ? count : 3, tag));
       const Stream stream;
-      for (int tag = 0; tag < 4; ++tag) comm.send(std::span(messages[static_cast<std::size_t>(tag)]), 1, tag, {&stream, {}});
+      for (int tag = 0; tag < 4; ++tag)
+        comm.send(std::span(messages[static_cast<std::size_t>(tag)]), 1, tag, {&stream, {}});
       stream.synchronize();
     } else {
       for (const int tag : {3, 0, 2, 1}) {
@@ -226,7 +227,11 @@ TEST(PointToPoint, AReceiveThatNobodyServesEndsAtItsDeadline) {
     std::vector<std::int32_t> data(4);
     std::string text;
     if (comm.rank() == 0) {
-      EXPECT_EQ(code_of([&] { comm.receive(std::span(data), 1, 6, {nullptr, std::chrono::milliseconds(50)}); }, &text),
+      EXPECT_EQ(code_of(
+                    [&] {
+                      comm.receive(std::span(data), 1, 6, {nullptr, std::chrono::milliseconds(50)});
+                    },
+                    &text),
                 ErrorCode::deadline);
       EXPECT_NE(text.find("rank 1"), std::string::npos) << text;
       EXPECT_NE(text.find("tag 6"), std::string::npos) << text;

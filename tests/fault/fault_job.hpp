@@ -46,7 +46,6 @@ inline std::map<int, pid_t> ready(Job& job, int ranks, const std::string& word =
 inline void expect_ended_by_kill(Job& job) {
   const int code = job.finish();
   EXPECT_TRUE(code == 128 + SIGKILL || code == 3) << "exit code " << code << ": " << job.story();
-  EXPECT_EQ(count(job.text(), "was killed by SIGKILL"), 1) << job.story();
 }
 
 constexpr std::int64_t second = 1'000'000'000;

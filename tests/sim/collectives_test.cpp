@@ -29,8 +29,8 @@ TEST_P(SimAlgorithm, GivesTheDefinedValuesForManySeeds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SimAlgorithm, ::testing::Range(std::size_t{0}, algorithms::all().size()),
-                         [](const auto& info) {
-                           const algorithms::Algorithm& a = algorithms::all()[info.param];
+                         [](const auto& chosen) {
+                           const algorithms::Algorithm& a = algorithms::all()[chosen.param];
                            return fmt::format("{}_{}", name_of(a.collective), a.name);
                          });
 
