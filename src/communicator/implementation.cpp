@@ -3,6 +3,7 @@
 #include "base/bytes.hpp"
 #include "base/log.hpp"
 #include "communicator/validate.hpp"
+#include "executor/cpu/plan_interceptor.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -42,6 +43,17 @@ std::uint64_t message_bytes(Collective c, std::uint64_t count, DataType type, in
     default: break;
   }
   return bytes;
+}
+
+// Names and reasons are the user's: any character may be in them.
+std::string json_string(std::string_view text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') json += {'\\', c};
+    else if (static_cast<unsigned char>(c) < 0x20) json += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    else json += c;
+  }
+  return json + "\"";
 }
 
 }  // namespace
@@ -85,9 +97,12 @@ base::Nanoseconds Implementation::limit(const CallOptions& options) const {
 executor::BoundPlan& Implementation::bound_plan(const algorithms::Algorithm& algorithm, const plan::Shape& shape,
                                                 int channel) {
   auto& slot = plans_[{&algorithm, shape.root, channel}];
-  if (slot == nullptr)
-    slot = std::make_unique<executor::BoundPlan>(algorithm.generate(shape, rank()), *this,
+  if (slot == nullptr) {
+    plan::RankPlan rank_plan = algorithm.generate(shape, rank());
+    if (const auto& intercept = executor::plan_interceptor()) intercept(rank_plan);
+    slot = std::make_unique<executor::BoundPlan>(std::move(rank_plan), *this,
                                                  static_cast<std::uint32_t>(channel) * tags_a_channel);
+  }
   return *slot;
 }
 
@@ -498,13 +513,10 @@ void Implementation::write_flight_record() noexcept {
 }
 
 std::string Implementation::flight_record() const {
-  std::string json =
-      fmt::format("{{\n  \"communicator\": \"{}\", \"rank\": {}, \"size\": {}, \"context\": \"{:016x}\",\n",
-                  state_->name, state_->rank, state_->members.size(), state_->context);
-  std::string error;
-  for (const char c : state_->poisoned() ? std::string(state_->error().what()) : std::string())
-    error += c == '"' || c == '\\' ? std::string("\\") + c : c == '\n' ? std::string("\\n") : std::string(1, c);
-  json += fmt::format("  \"error\": {},\n  \"operations\": [", error.empty() ? "null" : "\"" + error + "\"");
+  std::string json = fmt::format("{{\n  \"communicator\": {}, \"rank\": {}, \"size\": {}, \"context\": \"{:016x}\",\n",
+                                 json_string(state_->name), state_->rank, state_->members.size(), state_->context);
+  json += fmt::format("  \"error\": {},\n  \"operations\": [",
+                      state_->poisoned() ? json_string(state_->error().what()) : std::string("null"));
   const char* separator = "\n";
   for (const engine::Record& r : state_->recorder.all()) {
     json += fmt::format(

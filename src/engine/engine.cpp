@@ -54,11 +54,18 @@ void Engine::leave_with_error(const std::string& why) { parts_.tree->leave_with_
 
 void Engine::add(const std::shared_ptr<CommunicatorState>& communicator) {
   std::vector<std::pair<int, std::string>> failed;
+  std::vector<bootstrap::ControlMessage> early;
   {
     const std::lock_guard lock(mutex_);
     communicators_[communicator->context] = communicator;
     failed.assign(failed_ranks_.begin(), failed_ranks_.end());
+    std::erase_if(early_verdicts_, [&](bootstrap::ControlMessage& message) {
+      if (message.context != communicator->context) return false;
+      early.push_back(std::move(message));
+      return true;
+    });
   }
+  for (const bootstrap::ControlMessage& message : early) on_message(message);
   for (const auto& [rank, why] : failed)
     if (communicator->rank_of_world(rank) >= 0)
       communicator->poison(Error(ErrorCode::rank_failed, why, "see that rank's own output for its reason", rank));

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -84,6 +85,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void wake_worker();
 
   void on_message(const bootstrap::ControlMessage& message);
+  bool keep_for_later(const bootstrap::ControlMessage& message);
   void on_rank_failed(int world_rank, const std::string& why);
   void inquire(Operation& operation);
   Error deadline_error(Operation& operation);
@@ -100,6 +102,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<std::shared_ptr<Operation>> runnable_;
   std::map<std::uint64_t, std::weak_ptr<CommunicatorState>> communicators_;
   std::map<int, std::string> failed_ranks_;
+  std::deque<bootstrap::ControlMessage> early_verdicts_;  // of communicators that this rank has not made yet
   base::DoorbellWord worker_bell_;
   std::atomic<std::uint32_t> unowned_{0};  // a hint that the worker has something to do
 };

@@ -19,6 +19,7 @@ namespace {
 enum MessageType : std::uint32_t { inquiry = 1, status = 2, verdict = 3 };
 
 constexpr std::uint64_t signatures_an_inquiry = 32;
+constexpr std::size_t most_early_verdicts = 256;
 
 void put(base::ByteWriter& out, const Signature& s) {
   out.put(s.sequence).put(s.collective).put(s.type).put(s.op).put(s.root).put(s.count).put(s.table);
@@ -87,9 +88,25 @@ void Engine::inquire(Operation& operation) {
   parts_.tree->flood(inquiry, communicator.context, out.bytes());
 }
 
+// A peer may have failed a communicator before this rank has made its own half of it: the verdict is told only once, so
+// it waits for add(). False if the communicator has come meanwhile.
+bool Engine::keep_for_later(const bootstrap::ControlMessage& message) {
+  if (message.type != verdict) return true;  // inquiries are repeated
+  const std::lock_guard lock(mutex_);
+  const auto it = communicators_.find(message.context);
+  if (it != communicators_.end() && !it->second.expired()) return false;
+  early_verdicts_.push_back(message);
+  // Communicators that this rank is no part of, or has closed, leave theirs behind.
+  if (early_verdicts_.size() > most_early_verdicts) early_verdicts_.pop_front();
+  return true;
+}
+
 void Engine::on_message(const bootstrap::ControlMessage& message) {
   const auto communicator = find(message.context);
-  if (communicator == nullptr) return;
+  if (communicator == nullptr) {
+    if (!keep_for_later(message)) on_message(message);
+    return;
+  }
   const int source = communicator->rank_of_world(message.source);
   if (source < 0) return;
   try {

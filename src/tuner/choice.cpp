@@ -36,7 +36,7 @@ constexpr Preference preferences[] = {
     {Collective::reduce_scatter, any_size, any_ranks, "ring"},
     {Collective::broadcast, 16384, 16, "direct"},
     {Collective::broadcast, any_size, any_ranks, "chain"},
-    {Collective::reduce, 16384, 16, "one_shot"},
+    {Collective::reduce, 16384, 16, "direct"},
     {Collective::reduce, any_size, any_ranks, "chain"},
     {Collective::barrier, any_size, 32, "one_shot"},
     {Collective::barrier, any_size, any_ranks, "recursive_doubling"},
