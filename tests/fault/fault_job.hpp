@@ -41,12 +41,8 @@ inline std::map<int, pid_t> ready(Job& job, int ranks, const std::string& word =
   return pids;
 }
 
-// How a job ends of which one rank was killed: with the signal, or with a survivor's code, since a survivor may have
-// reported and gone before the kernel has cleared the dead one away.
-inline void expect_ended_by_kill(Job& job) {
-  const int code = job.finish();
-  EXPECT_TRUE(code == 128 + SIGKILL || code == 3) << "exit code " << code << ": " << job.story();
-}
+// How a job ends of which one rank was killed.
+inline void expect_ended_by_kill(Job& job) { EXPECT_EQ(job.finish(), 128 + SIGKILL) << job.story(); }
 
 constexpr std::int64_t second = 1'000'000'000;
 

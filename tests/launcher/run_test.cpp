@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -132,6 +133,36 @@ TEST(Run, OthersThatEndByThemselvesAreNotSignalled) {
   EXPECT_EQ(run.error().find("SIGTERM"), std::string::npos) << run.error();
   std::remove(fifo.c_str());
   rmdir(directory.c_str());
+}
+
+// Rank 1 looks as a dying process does (programs/slow_death.cpp); rank 0 notices and exits with 3 meanwhile.
+struct SlowDeath {
+  explicit SlowDeath(const std::string& end) {
+    EXPECT_NE(mkdtemp(directory.data()), nullptr);
+    const std::string fifo = directory + "/fifo";
+    EXPECT_EQ(std::system(("mkfifo " + fifo).c_str()), 0);
+    run.emplace(shell(2, "if [ $RONDO_RANK = 1 ]; then exec " RONDO_PROGRAM_DIR "/slow_death " + fifo + " " + end +
+                             "; fi; read line <" + fifo + "; exit 3"));
+  }
+  ~SlowDeath() {
+    std::remove((directory + "/fifo").c_str());
+    rmdir(directory.c_str());
+  }
+  std::string directory = "/tmp/rondo_run_test.XXXXXX";
+  std::optional<LaunchedProgram> run;
+};
+
+TEST(Run, TheRankThatDiedFirstIsNamedThoughAPeerWasReapedBefore) {
+  SlowDeath late("die");
+  EXPECT_EQ(late.run->finish(), 128 + SIGKILL);
+  expect_in_order(late.run->error(),
+                  {"rank 1 (pid ", ") was killed by SIGKILL\n", "rank 0 (pid ", ") exited with code 3\n"});
+}
+
+TEST(Run, ARankOfWhichOneThreadEndedIsNotTakenForTheFirstFailure) {
+  SlowDeath late("live");
+  EXPECT_EQ(late.run->finish(), 3);
+  expect_in_order(late.run->error(), {"rank 0 (pid ", ") exited with code 3\n", "rank 1 with SIGTERM"});
 }
 
 TEST(Run, ReportThenTermThenKill) {

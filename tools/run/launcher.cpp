@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <fstream>
 #include <system_error>
 #include <utility>
 
@@ -23,6 +24,8 @@ namespace {
 
 constexpr base::Nanoseconds grace = 1'500'000'000;
 constexpr base::Nanoseconds term_to_kill = 500'000'000;
+// How long a dying rank may take to be reaped, before those that were reaped are judged without it.
+constexpr base::Nanoseconds time_to_die = 300'000'000;
 constexpr int timeout_code = 124;  // as timeout(1)
 // After so many SIGINT or SIGTERM the ranks are killed: the user means it.
 constexpr int patience = 3;
@@ -60,6 +63,13 @@ void replace_all(std::string& text, std::string_view from, const std::string& to
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);
   }
+}
+
+// The kernel takes a dying process's memory before it closes its descriptors. False for a process that is gone.
+bool has_lost_its_memory(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/statm", pid));
+  std::uint64_t pages = 0;
+  return static_cast<bool>(file >> pages) && pages == 0;
 }
 
 // "0-3, 7"
@@ -204,7 +214,9 @@ void Launcher::step() {
   }
 
   base::Nanoseconds next = phase_end_;
-  if (timeout_at_ != 0 && (next == 0 || timeout_at_ < next)) next = timeout_at_;
+  for (const base::Nanoseconds other : {timeout_at_, judge_at_}) {
+    if (other != 0 && (next == 0 || other < next)) next = other;
+  }
   const int limit =
       next == 0 ? -1 : base::to_milliseconds(std::max<base::Nanoseconds>(0, next - base::System::real().now()));
   if (poll(wait.data(), wait.size(), limit) < 0 && errno != EINTR) throw base::system_error("poll", errno);
@@ -245,22 +257,39 @@ void Launcher::handle_signals() {
 }
 
 void Launcher::reap() {
-  std::vector<std::pair<std::size_t, int>> ended;
   int status = 0;
   pid_t pid = 0;
   while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
     // Others are orphans of the ranks.
-    if (const auto found = by_pid_.find(pid); found != by_pid_.end()) {
-      ended.emplace_back(found->second, status);
-      by_pid_.erase(found);
-    }
+    const auto found = by_pid_.find(pid);
+    if (found == by_pid_.end()) continue;
+    ranks_[found->second].reaped = true;
+    ended_.emplace_back(found->second, status);
+    by_pid_.erase(found);
   }
+  const bool failed =
+      std::any_of(ended_.begin(), ended_.end(), [](const auto& e) { return exit_code_of(e.second) != 0; });
+  if (failed && !code_ && judge_at_ == 0) {
+    for (Rank& rank : ranks_) rank.awaited = !rank.reaped && has_lost_its_memory(rank.process.pid);
+    judge_at_ = base::System::real().now() + time_to_die;
+  }
+  judge();
+}
+
+// Which failure came first? A dying process loses its memory, then its sockets, by which its peers notice, and has its
+// status ready last: a peer that notices and exits may be reaped before it. So those that were dying when the first
+// failure was reaped are waited for, and judged with it.
+void Launcher::judge() {
+  // One whose first thread alone has ended looks like a dying process; it is not waited for beyond judge_at_.
+  const bool wait = std::any_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.awaited && !r.reaped; });
+  if (judge_at_ != 0 && !code_ && wait && base::System::real().now() < judge_at_) return;
+  judge_at_ = 0;
   // Of several that ended together, one that a signal killed is the likelier cause; waitpid() has its own order.
-  std::stable_sort(ended.begin(), ended.end(),
+  std::stable_sort(ended_.begin(), ended_.end(),
                    [](const auto& a, const auto& b) { return WIFSIGNALED(a.second) && !WIFSIGNALED(b.second); });
   // All that ended with the first failure are named: any of them may be the cause. Later ones are consequences.
   const bool name_failures = !code_;
-  for (const auto& [index, s] : ended) take_status(ranks_[index], s, name_failures);
+  for (const auto& [index, status] : std::exchange(ended_, {})) take_status(ranks_[index], status, name_failures);
 }
 
 void Launcher::take_status(Rank& rank, int status, bool name_failures) {
@@ -287,6 +316,7 @@ void Launcher::fail(int code, Phase next, base::Nanoseconds after) {
 }
 
 void Launcher::advance(base::Nanoseconds now) {
+  if (judge_at_ != 0) judge();
   if (timeout_at_ != 0 && now >= timeout_at_) {
     timeout_at_ = 0;
     if (phase_ == Phase::running) {
@@ -297,7 +327,7 @@ void Launcher::advance(base::Nanoseconds now) {
   if (phase_end_ == 0 || now < phase_end_ || alive_ == 0) return;
   std::vector<int> left;
   for (const Rank& rank : ranks_) {
-    if (rank.alive) left.push_back(rank.place.rank);
+    if (rank.alive && !rank.reaped) left.push_back(rank.place.rank);
   }
   const std::string who = fmt::format("{} {}", left.size() == 1 ? "rank" : "ranks", format_ranks(left));
   switch (phase_) {
@@ -317,7 +347,7 @@ void Launcher::advance(base::Nanoseconds now) {
     case Phase::killing:
       // Agents that don't answer any more.
       for (const Rank& rank : ranks_) {
-        if (rank.alive) kill(rank.process.pid, SIGKILL);
+        if (rank.alive && !rank.reaped) kill(rank.process.pid, SIGKILL);
       }
       phase_ = Phase::cutting;
       phase_end_ = 0;
@@ -328,7 +358,7 @@ void Launcher::advance(base::Nanoseconds now) {
 
 void Launcher::signal_all(int number, bool from_terminal) {
   for (Rank& rank : ranks_) {
-    if (!rank.alive) continue;
+    if (!rank.alive || rank.reaped) continue;
     if (!rank.place.host.empty()) {
       rank.unsent += static_cast<char>(number);
       send_input(rank);

@@ -16,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace rondo::tools {
@@ -35,6 +36,8 @@ class Launcher {
     std::optional<LineRelay> error;
     std::string unsent;  // for an agent's standard input
     bool alive = false;
+    bool reaped = false;   // its process id may be another's by now; still alive until its end is judged
+    bool awaited = false;  // was dying when the first failure was reaped
   };
   // What the ranks are being asked to do, in order; each lasts until its deadline.
   enum class Phase : std::uint8_t { running, grace, terminating, killing, cutting };
@@ -48,6 +51,7 @@ class Launcher {
   void step();
   void handle_signals();
   void reap();
+  void judge();
   void take_status(Rank& rank, int status, bool name_failures);
   void fail(int code, Phase next, base::Nanoseconds after);
   void advance(base::Nanoseconds now);
@@ -67,7 +71,9 @@ class Launcher {
   std::vector<Rank> ranks_;
   std::map<pid_t, std::size_t> by_pid_;
   std::size_t alive_ = 0;
-  std::optional<int> code_;  // of the first failure
+  std::vector<std::pair<std::size_t, int>> ended_;  // reaped and not judged yet: rank and status
+  base::Nanoseconds judge_at_ = 0;                  // 0: nobody is awaited
+  std::optional<int> code_;                         // of the first failure
   Phase phase_ = Phase::running;
   base::Nanoseconds phase_end_ = 0;  // 0: none
   base::Nanoseconds timeout_at_ = 0;
