@@ -45,8 +45,9 @@ class RONDO_API Work {
 };
 
 // Operations on one stream start in order, each after the one before has completed. Operations on different streams may
-// overlap, except that collectives of one communicator always run in the order in which they were issued. Copyable:
-// copies name the same queue.
+// overlap, except that collectives of one communicator always run in the order in which they were issued. A stream
+// serves communicators that were split from each other; one of another world is refused with Error(invalid_usage).
+// Copyable: copies name the same queue.
 class RONDO_API Stream {
  public:
   Stream();

@@ -94,6 +94,21 @@ base::Nanoseconds Implementation::limit(const CallOptions& options) const {
   return options.deadline.count() > 0 ? options.deadline.count() : world_->settings.deadline;
 }
 
+void Implementation::check_options(const CallOptions& options) const {
+  static_cast<void>(limit(options));
+  if (options.stream == nullptr) return;
+  engine::StreamState& stream = *options.stream->state();
+  const std::lock_guard lock(stream.mutex);
+  const std::shared_ptr<engine::Engine> owner = stream.engine.lock();
+  if (owner == world_->engine) return;
+  if (owner != nullptr)
+    throw Error(ErrorCode::invalid_usage,
+                fmt::format("{}: the stream has operations of another world's communicator", name()),
+                "use one stream for communicators that were split from each other, and another for each world");
+  stream.engine = world_->engine;
+  stream.tail.reset();  // of a world that has ended
+}
+
 executor::BoundPlan& Implementation::bound_plan(const algorithms::Algorithm& algorithm, const plan::Shape& shape,
                                                 int channel) {
   auto& slot = plans_[{&algorithm, shape.root, channel}];
@@ -149,7 +164,7 @@ std::shared_ptr<Prepared> Implementation::make_prepared(const CollectiveCall& ca
   run.scaled = call.op.op == ReduceOp::scaled_sum && reduces(call.collective);
   run.divisor = call.op.op == ReduceOp::avg && reduces(call.collective) ? static_cast<std::uint32_t>(size()) : 1;
   run.slice = std::max<std::size_t>(1, world_->slice_bytes / element);
-  run.tile = 2 * run.slice;
+  run.tile = executor::slices_a_tile * run.slice;
   const std::size_t touched =
       std::max(prepared->tables[0].longest() * chunks(0), prepared->tables[1].longest() * chunks(1)) * element;
   // Non-temporal stores pay once all ranks' inputs and outputs outgrow half of the last-level cache.
@@ -192,7 +207,7 @@ Work Implementation::start(const std::shared_ptr<engine::Operation>& operation,
   std::shared_ptr<engine::Operation> before;
   if (options.stream != nullptr) {
     operation->stream = options.stream->state();
-    const std::lock_guard lock(world_->engine->mutex());
+    const std::lock_guard lock(operation->stream->mutex);
     before = std::exchange(operation->stream->tail, operation);
   }
   if (in_group()) {
@@ -224,7 +239,7 @@ Work Implementation::collective(const CollectiveCall& call, const CallOptions& o
     }
     return Work();
   }
-  static_cast<void>(limit(options));  // refused before the collective has a number
+  check_options(options);  // refused before the collective has a number
   auto operation = std::make_shared<CollectiveOperation>(state_, *this);
   operation->set(prepared, call.input, call.output, call.op.factor, ++sequence_);
   auto order = std::exchange(last_collective_, operation);
@@ -249,7 +264,7 @@ Work Implementation::send(const void* data, std::size_t count, DataType type, in
                 fmt::format("send: destination {} is not a rank of this communicator", destination),
                 fmt::format("use 0 to {}", size() - 1));
   check_buffer("send", {"data", data, count}, type);
-  static_cast<void>(limit(options));  // refused before the send has a place in the order, or the next waits for it
+  check_options(options);  // refused before the send has a place in the order, or the next waits for it
   std::shared_ptr<engine::Operation> operation =
       std::make_shared<SendOperation>(state_, *this, data, count * size_of(type), type, destination, tag);
   std::shared_ptr<engine::Operation> order;
@@ -269,6 +284,7 @@ Work Implementation::receive(void* data, std::size_t count, DataType type, int s
                 fmt::format("receive: source {} is not a rank of this communicator", source),
                 fmt::format("use 0 to {}, or any_source", size() - 1));
   check_buffer("receive", {"data", data, count}, type);
+  check_options(options);
   return run_point_to_point(
       std::make_shared<ReceiveOperation>(state_, matcher_, data, count * size_of(type), type, source, tag), nullptr,
       options);

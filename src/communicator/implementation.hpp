@@ -91,6 +91,8 @@ class Implementation final : public executor::ConnectionSource, public std::enab
   std::shared_ptr<Prepared> make_prepared(const CollectiveCall& call);
   executor::BoundPlan& bound_plan(const algorithms::Algorithm& algorithm, const plan::Shape& shape, int channel);
   base::Nanoseconds limit(const CallOptions& options) const;
+  // Refuses a negative deadline, and a stream of another world; binds the stream to this one.
+  void check_options(const CallOptions& options) const;
   Work start(const std::shared_ptr<engine::Operation>& operation, std::shared_ptr<engine::Operation> order,
              const CallOptions& options);
   Work run_point_to_point(std::shared_ptr<engine::Operation> operation, const std::shared_ptr<engine::Operation>& order,

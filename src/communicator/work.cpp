@@ -48,10 +48,15 @@ Stream& Stream::operator=(Stream&&) noexcept = default;
 Stream::~Stream() = default;
 
 void Stream::synchronize() const {
-  const std::shared_ptr<engine::Operation> tail = state_->tail;
-  if (tail != nullptr) {
-    if (const auto engine = tail->work->engine.lock()) engine->wait(tail, base::never);
+  std::shared_ptr<engine::Operation> tail;
+  std::shared_ptr<engine::Engine> engine;
+  {
+    const std::lock_guard lock(state_->mutex);
+    tail = state_->tail;
+    engine = state_->engine.lock();
   }
+  if (tail != nullptr && engine != nullptr) engine->wait(tail, base::never);
+  const std::lock_guard lock(state_->mutex);
   if (state_->first_error) std::rethrow_exception(state_->first_error);
 }
 

@@ -273,8 +273,10 @@ void Engine::end(const std::shared_ptr<Operation>& operation) {
     const std::lock_guard lock(mutex_);
     operation->finished = true;
     std::erase(runnable_, operation);
-    if (failed && operation->stream && !operation->stream->first_error)
-      operation->stream->first_error = operation->work->error;
+    if (failed && operation->stream) {
+      const std::lock_guard stream_lock(operation->stream->mutex);
+      if (!operation->stream->first_error) operation->stream->first_error = operation->work->error;
+    }
     operation->stream.reset();  // whose tail may be this operation: each would keep the other alive
     for (const auto& next : operation->successors)
       if (--next->blockers == 0) {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,8 +36,12 @@ struct WorkState {
   std::size_t bytes = 0;
 };
 
+// A stream's order, guarded by its own mutex, which is taken last. All its operations are of one engine, whose mutex
+// guards their links.
 struct StreamState {
-  std::shared_ptr<Operation> tail;  // guarded by the engine's mutex of the operation that is appended
+  std::mutex mutex;
+  std::weak_ptr<Engine> engine;  // of the first operation; another's is refused while this one lives
+  std::shared_ptr<Operation> tail;
   std::exception_ptr first_error;
 };
 

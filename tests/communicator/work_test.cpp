@@ -104,6 +104,40 @@ TEST(Streams, RunInOrder) {
   });
 }
 
+TEST(Streams, OneOfAnotherWorldIsRefusedAndBothStayUsable) {
+  std::vector<Communicator> one = Communicator::create_local(1), other = Communicator::create_local(1);
+  const Stream stream;
+  auto data = filled(10, 3);
+  one[0].all_reduce(std::span(data), {}, {&stream, {}}).wait();
+  std::string text;
+  EXPECT_EQ(code_of([&] { other[0].all_reduce(std::span(data), {}, {&stream, {}}); }, &text), ErrorCode::invalid_usage);
+  EXPECT_NE(text.find("another world"), std::string::npos) << text;
+  EXPECT_EQ(code_of([&] { other[0].receive(std::span(data), 0, 0, {&stream, {}}); }), ErrorCode::invalid_usage);
+  other[0].all_reduce(std::span(data));
+  one[0].all_reduce(std::span(data), {}, {&stream, {}}).wait();
+  EXPECT_EQ(data, filled(10, 3));
+  // Once its world has ended, the stream may serve another.
+  one.clear();
+  other[0].all_reduce(std::span(data), {}, {&stream, {}}).wait();
+  stream.synchronize();
+}
+
+TEST(Streams, SynchronizeMayRunWhileAnotherThreadIssues) {
+  with_ranks(2, [&](Communicator& comm) {
+    const Stream stream;
+    auto data = filled(100, 1);
+    std::atomic<bool> issued{false};
+    std::thread waiter([&] {
+      while (!issued.load()) stream.synchronize();
+    });
+    for (int round = 0; round < 10; ++round) comm.all_reduce(std::span(data), {}, {&stream, {}});
+    issued.store(true);
+    waiter.join();
+    stream.synchronize();
+    EXPECT_EQ(data, filled(100, 1024));
+  });
+}
+
 TEST(Streams, SeveralStreamsOfOneCommunicatorOverlap) {
   with_ranks(3, [&](Communicator& comm) {
     const Stream first, second;

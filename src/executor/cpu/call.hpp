@@ -13,6 +13,10 @@
 
 namespace rondo::executor {
 
+// A step is cut in slices, so that the receiver works on one while the next is written. A connection must hold so many
+// times the plan's slots_min.
+inline constexpr std::size_t slices_a_tile = 2;
+
 // Where chunk c of a buffer lies, in elements. Even: chunk c is [c * stride, c * stride + length) clipped to `total`;
 // uneven: the two lists, one entry a chunk.
 struct ChunkTable {
