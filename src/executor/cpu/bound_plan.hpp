@@ -43,6 +43,9 @@ struct BoundPlan {
 
   // Tags of the plan's connections are shifted by `tag_base`, so that channels and kinds don't meet.
   BoundPlan(plan::RankPlan rank_plan, ConnectionSource& source, std::uint32_t tag_base);
+  // Throws Error(plan) unless every outgoing connection holds `slices` times the messages that the plan's proof
+  // assumed.
+  void require_slots(std::size_t slices) const;
 };
 
 }  // namespace rondo::executor
