@@ -30,6 +30,8 @@ class RONDO_API Work {
   ~Work();
 
   // Returns once the operation has completed, stepping it on this thread meanwhile. Throws the operation's Error.
+  // Inside a group, which starts nothing before it is submitted, waiting for a pending operation is refused with
+  // Error(invalid_usage).
   void wait() const;
   // As wait(), for at most `limit`; false if the operation is still pending then (it goes on).
   bool wait_for(std::chrono::nanoseconds limit) const;
@@ -56,7 +58,8 @@ class RONDO_API Stream {
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;
   ~Stream();
-  // Waits for everything issued on this stream so far; throws the first error among it.
+  // Waits for everything issued on this stream so far; throws the first error among it. Refused inside a group, as
+  // Work::wait().
   void synchronize() const;
   const std::shared_ptr<engine::StreamState>& state() const noexcept { return state_; }
 

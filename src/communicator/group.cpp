@@ -65,7 +65,9 @@ void Group::submit() {
   for (const auto& p : pending) {
     if (!p.blocking) continue;
     p.engine->wait(p.operation, base::never);
-    if (!first && p.operation->work->error) first = p.operation->work->error;
+    if (!p.operation->work->error) continue;
+    p.operation->communicator().error_seen.store(true, std::memory_order_relaxed);
+    if (!first) first = p.operation->work->error;
   }
   if (first) std::rethrow_exception(first);
 }

@@ -82,7 +82,7 @@ void Implementation::check() const {
     throw Error(ErrorCode::invalid_usage, fmt::format("communicator {} is closed", state_->name),
                 "issue operations before close()");
   if (state_->poisoned()) {
-    error_seen_.store(true, std::memory_order_relaxed);
+    state_->error_seen.store(true, std::memory_order_relaxed);
     throw state_->error();
   }
 }
@@ -205,6 +205,7 @@ Work Implementation::start(const std::shared_ptr<engine::Operation>& operation,
                            std::shared_ptr<engine::Operation> order, const CallOptions& options) {
   auto work = std::make_shared<engine::WorkState>();
   work->engine = world_->engine;
+  work->communicator = state_;
   work->operation = operation;
   operation->work = work;
   operation->timing.limit = limit(options);
@@ -237,7 +238,7 @@ Work Implementation::collective(const CollectiveCall& call, const CallOptions& o
     try {
       world_->engine->run(*inline_);
     } catch (...) {
-      error_seen_.store(true, std::memory_order_relaxed);
+      state_->error_seen.store(true, std::memory_order_relaxed);
       write_flight_record();
       throw;
     }
@@ -476,6 +477,7 @@ void Implementation::close() {
 }
 
 void Implementation::abort(const std::string& reason) noexcept {
+  state_->error_seen.store(true, std::memory_order_relaxed);  // who aborts knows
   try {
     world_->engine->fail(*state_,
                          Error(ErrorCode::aborted, fmt::format("rank {} of {} aborted: {}", rank(), name(), reason)));
@@ -495,10 +497,11 @@ void Implementation::finish(bool unwinding) noexcept {
       return;
     }
   } catch (const std::exception& error) {
+    state_->error_seen.store(true, std::memory_order_relaxed);
     base::log(base::LogLevel::warn, base::Subsystem::engine, "closing {}: {}", name(), error.what());
   }
   // A destructor cannot throw: an error that no call has reported yet must not vanish.
-  if (state_->poisoned() && !unwinding && !error_seen_.exchange(true, std::memory_order_relaxed))
+  if (state_->poisoned() && !unwinding && !state_->error_seen.exchange(true, std::memory_order_relaxed))
     base::log(base::LogLevel::warn, base::Subsystem::engine,
               "{} was destroyed after an error that no call reported: {}", name(), state_->error().what());
   if (!state_->poisoned()) abort("the communicator was destroyed while an exception was unwinding");

@@ -104,7 +104,6 @@ class Implementation final : public executor::ConnectionSource, public std::enab
   bool is_world_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> record_written_{false};
-  mutable std::atomic<bool> error_seen_{false};  // a call has thrown the poisoning error
 
   std::mutex issue_;  // the order of collectives
   std::uint64_t sequence_ = 0;

@@ -1,10 +1,22 @@
 #include <rondo/work.hpp>
 
+#include "communicator/implementation.hpp"
 #include "engine/engine.hpp"
 
 #include <utility>
 
 namespace rondo {
+namespace {
+
+// What this thread's group has recorded does not run before the group submits it, nor does what is ordered after it.
+void refuse_in_group(const char* call) {
+  if (communicator::in_group())
+    throw Error(ErrorCode::invalid_usage,
+                std::string(call) + " inside a group waits for what the group has yet to submit",
+                "call it after the group's submit(), or after its end");
+}
+
+}  // namespace
 
 Work::Work() noexcept = default;
 Work::Work(std::shared_ptr<engine::WorkState> state) noexcept : state_(std::move(state)) {}
@@ -19,11 +31,12 @@ void Work::wait() const { static_cast<void>(wait_for(std::chrono::nanoseconds(ba
 bool Work::wait_for(std::chrono::nanoseconds limit) const {
   if (state_ == nullptr) return true;
   if (status() == WorkStatus::pending) {
+    refuse_in_group("Work::wait");
     const auto engine = state_->engine.lock();
     const auto operation = state_->operation.lock();
     if (engine != nullptr && operation != nullptr && !engine->wait(operation, limit.count())) return false;
   }
-  if (state_->error) std::rethrow_exception(state_->error);
+  if (const std::exception_ptr failure = error()) std::rethrow_exception(failure);
   return true;
 }
 
@@ -32,7 +45,11 @@ WorkStatus Work::status() const noexcept {
                            : state_->status.load(std::memory_order_acquire);  // pairs with end()
 }
 
-std::exception_ptr Work::error() const { return status() == WorkStatus::failed ? state_->error : nullptr; }
+std::exception_ptr Work::error() const {
+  if (status() != WorkStatus::failed) return nullptr;
+  state_->communicator->error_seen.store(true, std::memory_order_relaxed);
+  return state_->error;
+}
 int Work::source() const noexcept {
   return state_ != nullptr && status() == WorkStatus::completed ? state_->source : -1;
 }
@@ -55,9 +72,15 @@ void Stream::synchronize() const {
     tail = state_->tail;
     engine = state_->engine.lock();
   }
-  if (tail != nullptr && engine != nullptr) engine->wait(tail, base::never);
+  if (tail != nullptr && engine != nullptr) {
+    if (tail->work->status.load(std::memory_order_acquire) == WorkStatus::pending)
+      refuse_in_group("Stream::synchronize");
+    engine->wait(tail, base::never);
+  }
   const std::lock_guard lock(state_->mutex);
-  if (state_->first_error) std::rethrow_exception(state_->first_error);
+  if (state_->first_error == nullptr) return;
+  if (tail != nullptr) tail->communicator().error_seen.store(true, std::memory_order_relaxed);
+  std::rethrow_exception(state_->first_error);
 }
 
 }  // namespace rondo

@@ -37,7 +37,8 @@ class CommunicatorState {
   const std::vector<int> members;  // world ranks by rank
   const int rank;
   FlightRecorder recorder;
-  std::atomic<int> in_flight{0};  // operations submitted and not ended
+  std::atomic<bool> error_seen{false};  // the user has been given the poisoning error
+  std::atomic<int> in_flight{0};        // operations submitted and not ended
 
   bool poisoned() const { return poisoned_.load(std::memory_order_acquire); }  // pairs with poison()
   // True if this error is the first.

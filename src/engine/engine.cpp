@@ -260,6 +260,7 @@ void Engine::submit(const std::shared_ptr<Operation>& operation,
       ++operation->blockers;
     }
     operation->communicator().in_flight.fetch_add(1, std::memory_order_relaxed);
+    operation->submitted.store(true, std::memory_order_release);  // pairs with wait() and Work::wait_for
     if (operation->blockers == 0) make_runnable(operation);
   }
   wake_worker();
@@ -308,8 +309,10 @@ bool Engine::wait(const std::shared_ptr<Operation>& operation, Nanoseconds limit
   const auto look = [&] {
     if (finished()) return true;
     if (!runnable) {
+      // A stream's tail can be waited for before submit() has linked it.
       const std::lock_guard lock(mutex_);
-      runnable = operation->blockers == 0 && !operation->finished;
+      runnable =
+          operation->submitted.load(std::memory_order_relaxed) && operation->blockers == 0 && !operation->finished;
     }
     if (!runnable || !operation->try_own()) return false;
     return visit_owned(operation) != Visit::blocked || finished();

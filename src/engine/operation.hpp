@@ -30,6 +30,7 @@ class CommunicatorState;
 struct WorkState {
   std::weak_ptr<Engine> engine;
   std::weak_ptr<Operation> operation;
+  std::shared_ptr<CommunicatorState> communicator;
   std::atomic<WorkStatus> status{WorkStatus::pending};  // stored with release after error, source and bytes
   std::exception_ptr error;
   int source = -1;
@@ -82,6 +83,9 @@ class Operation {
         base::never;  // a foreign message or a broken path was found; the board has until then to explain it
     std::optional<Error> foreign;  // what to say if it doesn't
   } timing;
+
+  // Stored with release by submit(). Until then its links are not complete: nobody may step it.
+  std::atomic<bool> submitted{false};
 
   // Guarded by the engine's mutex.
   int blockers = 0;

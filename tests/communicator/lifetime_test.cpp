@@ -199,6 +199,33 @@ TEST(Abort, OfAChildLeavesTheParent) {
   });
 }
 
+// A destructor cannot throw, so it warns; but only of what nobody has been told.
+std::string warnings_of_destruction(bool through_work) {
+  testing::internal::CaptureStderr();
+  {
+    std::vector<Communicator> ranks = Communicator::create_local(2, test_config());
+    std::vector<float> data(10, 1.0F);
+    const Stream stream;
+    const Work work = ranks[0].all_reduce(std::span(data), {}, {&stream, {}});
+    ranks[1].abort("for the test");
+    if (through_work) {
+      EXPECT_EQ(code_of([&] { work.wait(); }), ErrorCode::aborted);
+    } else {
+      const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+      while (work.status() == WorkStatus::pending && std::chrono::steady_clock::now() < limit)
+        std::this_thread::yield();
+      EXPECT_EQ(work.status(), WorkStatus::failed);
+    }
+  }
+  return testing::internal::GetCapturedStderr();
+}
+TEST(Errors, ThatNobodyWasToldAreWarnedAboutByTheDestructor) {
+  const std::string text = warnings_of_destruction(false);
+  EXPECT_NE(text.find("no call reported"), std::string::npos) << text;
+  EXPECT_NE(text.find("for the test"), std::string::npos) << text;
+}
+TEST(Errors, ThatWorkReportedAreNotWarnedAboutAgain) { EXPECT_EQ(warnings_of_destruction(true), ""); }
+
 TEST(Errors, PoisonIsFinalAndTheSameForEveryCall) {
   with_ranks(2, [](Communicator& comm) {
     std::string first, text;

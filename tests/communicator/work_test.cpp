@@ -138,6 +138,30 @@ TEST(Streams, SynchronizeMayRunWhileAnotherThreadIssues) {
   });
 }
 
+// What a group has recorded on a stream is its tail before it may run.
+TEST(Streams, SynchronizeWaitsForWhatAnotherThreadsGroupHasRecorded) {
+  with_ranks(2, [&](Communicator& comm) {
+    const Stream stream;
+    auto data = filled(100, 1);
+    std::atomic<bool> waiting{false}, submitting{false};
+    std::thread waiter;
+    {
+      Group group;
+      comm.all_reduce(std::span(data), {}, {&stream, {}});
+      waiter = std::thread([&] {
+        waiting.store(true);
+        stream.synchronize();
+        EXPECT_TRUE(submitting.load());
+      });
+      while (!waiting.load()) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      submitting.store(true);
+    }
+    waiter.join();
+    EXPECT_EQ(data, filled(100, 2));
+  });
+}
+
 TEST(Streams, SeveralStreamsOfOneCommunicatorOverlap) {
   with_ranks(3, [&](Communicator& comm) {
     const Stream first, second;
@@ -281,6 +305,24 @@ TEST(Groups, MaySubmitWhileAStreamIsPending) {
     EXPECT_EQ(b, filled(5, 2));
     stream.synchronize();
     EXPECT_EQ(a, filled(300000, 4));
+  });
+}
+
+TEST(Groups, WaitingInsideIsRefusedAndTheGroupStaysUsable) {
+  with_ranks(2, [&](Communicator& comm) {
+    const Stream stream;
+    auto data = filled(100, 1);
+    Work work;
+    std::string text;
+    {
+      Group group;
+      work = comm.all_reduce(std::span(data), {}, {&stream, {}});
+      EXPECT_EQ(code_of([&] { work.wait(); }, &text), ErrorCode::invalid_usage);
+      EXPECT_EQ(code_of([&] { stream.synchronize(); }), ErrorCode::invalid_usage);
+    }
+    EXPECT_NE(text.find("inside a group"), std::string::npos) << text;
+    work.wait();
+    EXPECT_EQ(data, filled(100, 2));
   });
 }
 
