@@ -253,7 +253,7 @@ Work Implementation::collective(const CollectiveCall& call, const CallOptions& o
   return work;
 }
 
-Work Implementation::run_point_to_point(std::shared_ptr<engine::Operation> operation,
+Work Implementation::run_point_to_point(const std::shared_ptr<engine::Operation>& operation,
                                         const std::shared_ptr<engine::Operation>& order, const CallOptions& options) {
   Work work = start(operation, order, options);
   if (options.stream == nullptr && !in_group()) work.wait();
@@ -277,7 +277,7 @@ Work Implementation::send(const void* data, std::size_t count, DataType type, in
     const std::lock_guard lock(point_to_point_mutex_);
     order = std::exchange(last_send_[destination], operation);
   }
-  return run_point_to_point(std::move(operation), order, options);
+  return run_point_to_point(operation, order, options);
 }
 
 Work Implementation::receive(void* data, std::size_t count, DataType type, int source, int tag,

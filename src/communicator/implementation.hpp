@@ -95,8 +95,8 @@ class Implementation final : public executor::ConnectionSource, public std::enab
   void check_options(const CallOptions& options) const;
   Work start(const std::shared_ptr<engine::Operation>& operation, std::shared_ptr<engine::Operation> order,
              const CallOptions& options);
-  Work run_point_to_point(std::shared_ptr<engine::Operation> operation, const std::shared_ptr<engine::Operation>& order,
-                          const CallOptions& options);
+  Work run_point_to_point(const std::shared_ptr<engine::Operation>& operation,
+                          const std::shared_ptr<engine::Operation>& order, const CallOptions& options);
   std::vector<std::vector<std::byte>> exchange(std::span<const std::byte> bytes, const char* what);
 
   std::shared_ptr<World> world_;
