@@ -79,7 +79,7 @@ namespace {
 double chain_cost(const plan::Shape& shape, double bytes, double alpha, double per_byte) {
   if (shape.size == 1) return 0;
   const double tile = std::min(bytes, pipeline_tile), arms = shape.size > 2 ? 2 : 1;
-  const double hops = shape.size / 2;
+  const std::int32_t hops = shape.size / 2;
   return hops * (alpha + tile * per_byte) + (bytes - tile) * arms * per_byte;
 }
 

@@ -130,8 +130,9 @@ std::string_view table_name(ReduceOp op) { return op_names.at(static_cast<std::s
 
 std::size_t parse_size(std::string_view flag, std::string_view text) {
   std::size_t value = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
+  const char* const first = text.data();
+  const char* const last = first + text.size();
+  const auto [end, error] = std::from_chars(first, last, value);
   std::string_view unit(end, static_cast<std::size_t>(last - end));
   unsigned shift = 0;
   bool good = error == std::errc{};

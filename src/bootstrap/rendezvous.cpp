@@ -110,7 +110,11 @@ class Rendezvous::Service {
 
   void welcome(Accepted accepted, base::Nanoseconds now) {
     if (accepted.purpose != purpose_rendezvous) return;
-    guests_.push_back({std::make_unique<StreamLink>(std::move(accepted.socket)), accepted.peer_rank, now, false, {}});
+    Guest guest;
+    guest.link = std::make_unique<StreamLink>(std::move(accepted.socket));
+    guest.rank = accepted.peer_rank;
+    guest.arrived = now;
+    guests_.push_back(std::move(guest));
   }
 
   void listen_to_guests(base::Nanoseconds now) {

@@ -19,7 +19,6 @@ using communicator::check_reduction;
 using communicator::check_root;
 using communicator::check_type;
 using communicator::checked_product;
-using communicator::CollectiveCall;
 using executor::ChunkTable;
 
 const char* version() noexcept { return "0.1.0"; }

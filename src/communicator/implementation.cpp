@@ -1,5 +1,6 @@
 #include "communicator/implementation.hpp"
 
+#include "algorithms/proof.hpp"
 #include "base/bytes.hpp"
 #include "base/log.hpp"
 #include "communicator/validate.hpp"
@@ -113,6 +114,7 @@ executor::BoundPlan& Implementation::bound_plan(const algorithms::Algorithm& alg
                                                 int channel) {
   auto& slot = plans_[{&algorithm, shape.root, channel}];
   if (slot == nullptr) {
+    algorithms::ensure_proved(algorithm, shape);
     plan::RankPlan rank_plan = algorithm.generate(shape, rank());
     if (const auto& intercept = executor::plan_interceptor()) intercept(rank_plan);
     slot = std::make_unique<executor::BoundPlan>(std::move(rank_plan), *this,

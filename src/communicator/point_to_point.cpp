@@ -253,7 +253,7 @@ void ReceiveOperation::start() {
 
 bool ReceiveOperation::advance() {
   const bool moved = !done() && matcher_->progress();
-  if (done() && refused_) throw *refused_;
+  if (done() && refused_) throw Error(*refused_);
   return moved && !done();
 }
 

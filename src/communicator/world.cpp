@@ -180,12 +180,11 @@ std::shared_ptr<Implementation> join_world(const UniqueId& id, int rank, int siz
   for (int r = 0; r < size; ++r) {
     const auto& verdict = verdicts[static_cast<std::size_t>(r)];
     if (verdict.empty()) continue;
-    const Error error(ErrorCode::transport,
-                      fmt::format("joining failed on rank {}: {}", r,
-                                  std::string(reinterpret_cast<const char*>(verdict.data()), verdict.size())),
-                      "see RONDO_DEBUG=INFO on that rank for the paths it tried", r);
-    made->state().poison(error);
-    throw error;
+    made->state().poison(Error(ErrorCode::transport,
+                               fmt::format("joining failed on rank {}: {}", r,
+                                           std::string(reinterpret_cast<const char*>(verdict.data()), verdict.size())),
+                               "see RONDO_DEBUG=INFO on that rank for the paths it tried", r));
+    throw made->state().error();
   }
   if (base::log_enabled(LogLevel::info, Subsystem::init)) {
     base::log(LogLevel::info, Subsystem::init, "Rondo {}: rank {} of {} on {} ({} cores for this process)", version(),

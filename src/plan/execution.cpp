@@ -358,8 +358,8 @@ void Execution<Value>::fire(std::int32_t lane, const RankPlan& plan, const Step&
     if (operand.kind == Operand::Kind::local) {
       const ChunkRef ref = resolve(operand.chunk);
       check_length(length_key(plan, ref.buffer, ref.base), "an operand");
-      for (const Mode mode : {out_of_place, in_place}) {
-        only_local = cell(plan, ref.buffer, ref.base, state.tile, mode);
+      for (std::size_t mode = 0; mode < modes; ++mode) {
+        only_local = cell(plan, ref.buffer, ref.base, state.tile, static_cast<Mode>(mode));
         values[mode] = &memory_[mode][only_local];
         if (!values[mode]->defined)
           refuse(

@@ -33,7 +33,7 @@ HWY_NOINLINE void divide_lanes(T* HWY_RESTRICT lanes, std::size_t count, std::ui
     // x * d < 65536.
     const std::uint32_t reciprocal = divisor > 255 ? 0 : 65536 / divisor + 1;
     for (std::size_t i = 0; i < count; ++i) {
-      const int value = lanes[i];
+      const int value = static_cast<int>(lanes[i]);
       const std::uint32_t magnitude = static_cast<std::uint32_t>(value < 0 ? -value : value);
       const int quotient = static_cast<int>((magnitude * reciprocal) >> 16);
       lanes[i] = static_cast<T>(value < 0 ? -quotient : quotient);
