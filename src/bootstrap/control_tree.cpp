@@ -161,8 +161,11 @@ class ControlTree::Implementation {
     found->second.link->send(frame);
   }
   void route(const ControlFrame& frame) { write(next_hop(rank_, frame.destination), encode(frame)); }
+  // One at a time, since a neighbour may react to a frame before the next one has it: news of that reaction must not
+  // overtake the frame.
   void spread(const ControlFrame& frame, int except) {
     const auto bytes = encode(frame);
+    const std::lock_guard lock(spreading_);
     for (auto& [peer, neighbour] : neighbours_) {
       if (peer != except) write(peer, bytes);
     }
@@ -251,8 +254,11 @@ class ControlTree::Implementation {
         base::ByteReader reader(frame.payload);
         failed = reader.get<std::int32_t>();
         why = reader.get_string();
+        reader.expect_end();
       });
       if (failed < 0 || failed >= size_) throw Malformed{fmt::format("rank {} can't have failed", failed)};
+      // It becomes the text of an error: everybody would be told nothing.
+      if (why.empty()) throw Malformed{fmt::format("rank {} can't have failed without a reason", failed)};
       return fail(failed, why, from);
     }
     if (frame.destination != rank_ && frame.destination != to_everybody) return route(frame);
@@ -324,6 +330,7 @@ class ControlTree::Implementation {
         const GatherKey key{frame.context, reader.get<std::uint64_t>()};
         std::vector<int> arrived(reader.get_count(4));
         for (int& member : arrived) member = reader.get<std::int32_t>();
+        reader.expect_end();
         {
           const std::lock_guard lock(mutex_);
           gathers_.at(key).arrived = std::move(arrived);
@@ -582,6 +589,7 @@ class ControlTree::Implementation {
   std::function<void()> wake_;
   base::Nanoseconds last_progress_ = base::never;  // the service thread's
 
+  std::mutex spreading_;      // taken alone
   mutable std::mutex mutex_;  // all below; held for a few instructions, never while sending or calling out
   std::map<int, std::string> failed_;
   std::vector<ControlMessage> to_self_;

@@ -9,7 +9,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -24,6 +26,7 @@ struct Pipe {
   std::mutex mutex;
   std::deque<std::vector<std::byte>> frames;
   bool closed = false;
+  std::function<void()> on_send;  // set while nothing is sent
 };
 
 class MemoryLink final : public ControlLink {
@@ -36,8 +39,11 @@ class MemoryLink final : public ControlLink {
     }
   }
   void send(std::span<const std::byte> frame) override {
-    const std::lock_guard lock(out_->mutex);
-    if (!out_->closed) out_->frames.emplace_back(frame.begin(), frame.end());
+    {
+      const std::lock_guard lock(out_->mutex);
+      if (!out_->closed) out_->frames.emplace_back(frame.begin(), frame.end());
+    }
+    if (out_->on_send) out_->on_send();
   }
   std::optional<std::vector<std::byte>> receive() override {
     const std::lock_guard lock(in_->mutex);
@@ -473,6 +479,25 @@ TEST(ControlTree, ItsOwnMessageTypesAreRefusedFromUsers) {
 TEST(ControlTree, WrongLinksAreRefused) {
   EXPECT_THROW(ControlTree(base::System::real(), 0, 2, {}, 0, {"a", "b"}), Error);
   EXPECT_THROW(ControlTree(base::System::real(), 0, 1, {}, 0, {}), Error);
+}
+
+// Rank 1 ends because of what rank 0 floods, before rank 0 has told rank 2: rank 2 hears the reason first.
+TEST(ControlTree, NewsOfAReactionDoesNotOvertakeWhatItReactsTo) {
+  World world(3);
+  std::thread service;
+  world.pipes[{0, 1}]->on_send = [&] {
+    if (service.joinable()) return;
+    world[1].leave_with_error("the flood");
+    service = std::thread([&] { world[0].progress(); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  world[0].flood(7, 1, {});
+  service.join();
+  std::vector<std::uint32_t> types;
+  for (const auto& bytes : world.pipes[{0, 2}]->frames) types.push_back(decode_control_frame(bytes, 3).type);
+  ASSERT_EQ(types.size(), 2U);
+  EXPECT_EQ(types[0], 7U);
+  EXPECT_NE(types[1], 7U);
 }
 
 }  // namespace
