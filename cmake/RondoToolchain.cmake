@@ -18,6 +18,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   add_compile_options(-Wno-restrict)
 endif()
 
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # libstdc++ 12's std::stable_sort uses std::get_temporary_buffer, which is deprecated; clang says so at every use.
+  add_compile_options(-Wno-deprecated-declarations)
+endif()
+
 if(RONDO_SANITIZE)
   add_compile_options(-fsanitize=${RONDO_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${RONDO_SANITIZE})

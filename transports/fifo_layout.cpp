@@ -10,17 +10,16 @@ namespace rondo::transport {
 
 bool FifoLayout::valid() const {
   return slots >= 1 && slots <= most_slots && std::has_single_bit(slots) && slot_bytes >= 64 &&
-         slot_bytes <= most_slot_bytes && slot_bytes % 64 == 0;
+         slot_bytes <= most_slot_bytes && slot_bytes % 64 == 0 && std::size_t{slots} * slot_bytes <= most_bytes;
 }
 
 FifoLayout FifoLayout::split(std::size_t fifo_bytes, std::uint32_t count) {
   const std::size_t slot = fifo_bytes / count / 64 * 64;
   const std::size_t least = std::size_t{count} * 4096;
-  constexpr std::size_t most = std::size_t{1} << 30;
-  if (fifo_bytes < least || fifo_bytes > most) {
+  if (fifo_bytes < least || fifo_bytes > most_bytes) {
     throw Error(ErrorCode::configuration,
                 fmt::format("the memory of one connection (RONDO_FIFO_BYTES) is {} bytes, which must be from {} to {}",
-                            fifo_bytes, least, most),
+                            fifo_bytes, least, most_bytes),
                 "524288 works");
   }
   return {count, static_cast<std::uint32_t>(slot)};

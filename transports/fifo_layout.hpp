@@ -28,6 +28,7 @@ struct FifoLayout {
   // The values that both sides accept; 30 bits of a slot line hold the length.
   static constexpr std::uint32_t most_slots = 1024;
   static constexpr std::uint32_t most_slot_bytes = 1U << 28;
+  static constexpr std::size_t most_bytes = std::size_t{1} << 30;  // of all slots: a peer's hello says what we allocate
   bool valid() const;
   // `fifo_bytes` split into `count` slots. Throws Error(configuration) when it is out of range.
   static FifoLayout split(std::size_t fifo_bytes, std::uint32_t count);

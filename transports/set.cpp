@@ -2,7 +2,7 @@
 
 #include <rondo/error.hpp>
 
-#include "base/bytes.hpp"
+#include "transports/address_table.hpp"
 #include "transports/shm/shm.hpp"
 #include "transports/tcp/tcp.hpp"
 
@@ -76,24 +76,15 @@ TransportSet::~TransportSet() {
 }
 
 std::vector<std::byte> TransportSet::address() {
-  base::ByteWriter writer;
-  writer.put(static_cast<std::uint32_t>(transports_.size()));
-  for (const auto& transport : transports_) writer.put_string(transport->name()).put_bytes(transport->address());
-  return writer.take();
+  std::vector<std::pair<std::string_view, std::vector<std::byte>>> addresses;
+  for (const auto& transport : transports_) addresses.emplace_back(transport->name(), transport->address());
+  return encode_addresses(addresses);
 }
 
 void TransportSet::start(std::span<const std::vector<std::byte>> table) {
-  std::vector<std::map<std::string, std::vector<std::byte>>> blobs(table.size());
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    base::ByteReader reader(table[i]);
-    const std::size_t count = reader.get_count(8);
-    for (std::size_t t = 0; t < count; ++t) {
-      std::string name = reader.get_string();
-      const auto blob = reader.get_bytes();
-      blobs[i].emplace(std::move(name), std::vector<std::byte>(blob.begin(), blob.end()));
-    }
-    reader.expect_end();
-  }
+  std::vector<std::map<std::string, std::vector<std::byte>>> blobs;
+  blobs.reserve(table.size());
+  for (const auto& addresses : table) blobs.push_back(decode_addresses(addresses));
   for (const auto& transport : transports_) {
     std::vector<std::vector<std::byte>> own(table.size());
     for (std::size_t i = 0; i < table.size(); ++i) {

@@ -60,6 +60,7 @@ std::function<void(Options&, std::string_view, std::string_view)> only(std::stri
   };
 }
 
+constexpr std::size_t most_sizes = 1 << 16;
 constexpr int many = std::numeric_limits<int>::max();
 
 const std::vector<Flag>& flags() {
@@ -190,6 +191,10 @@ Options parse_options(const std::vector<std::string>& arguments) {
   }
   if (options.step_factor == 1 && options.step_bytes == 0) {
     refuse("-i 0: the step must be at least 1 byte, for example 1M; or use -f 2");
+  }
+  if (options.step_factor == 1 && (options.max_bytes - options.min_bytes) / options.step_bytes >= most_sizes) {
+    refuse("-b {} -e {} -i {}: a sweep has at most {} sizes, for example with -i 1M", options.min_bytes,
+           options.max_bytes, options.step_bytes, most_sizes);
   }
   if (options.step_factor > 1 && options.min_bytes == 0) {
     refuse("-b 0 -f {}: a factor does not leave zero; use -b 8", options.step_factor);

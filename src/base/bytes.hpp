@@ -111,4 +111,10 @@ class ByteReader {
   std::span<const std::byte> rest_;
 };
 
+// A newer peer's code that this version does not have counts as internal.
+inline ErrorCode get_error_code(ByteReader& reader) {
+  const auto raw = reader.get<std::uint8_t>();
+  return raw <= static_cast<std::uint8_t>(ErrorCode::internal) ? static_cast<ErrorCode>(raw) : ErrorCode::internal;
+}
+
 }  // namespace rondo::base

@@ -140,7 +140,8 @@ std::string expand_file_pattern(std::string_view variable_name, std::string_view
 LogOptions parse_log_options(const std::optional<std::string>& level, const std::optional<std::string>& subsystems,
                              const std::optional<std::string>& file) {
   unsigned highest = static_cast<unsigned>(LogLevel::warn);
-  if (level) {
+  // An empty variable counts as unset.
+  if (level && !level->empty()) {
     const auto found = std::find(level_names.begin() + 1, level_names.end(), upper(*level));
     if (found == level_names.end()) {
       throw Error(ErrorCode::configuration, fmt::format("RONDO_DEBUG='{}' is not WARN, INFO or TRACE", *level),
@@ -151,7 +152,7 @@ LogOptions parse_log_options(const std::optional<std::string>& level, const std:
 
   constexpr unsigned all = (1U << subsystem_count) - 1;
   unsigned chosen = all;
-  if (subsystems) {
+  if (subsystems && !subsystems->empty()) {
     const std::string& list = *subsystems;
     // A list that only excludes starts from all.
     chosen = list.front() == '^' ? all : 0;

@@ -26,7 +26,8 @@ inline constexpr int subsystem_count = 5;
 std::string_view name_of(LogLevel level);
 std::string_view name_of(Subsystem subsystem);
 
-// What the three variables ask for. Each empty optional means unset. Throws Error(configuration) on a malformed value.
+// What the three variables ask for. An empty optional, and an empty text, means unset. Throws Error(configuration) on a
+// malformed value.
 struct LogOptions {
   std::uint32_t levels = 0;  // four bits a subsystem: the highest level that is written
   std::string file;          // "": stderr

@@ -89,6 +89,8 @@ SocketAddress SocketAddress::parse(std::string_view text) {
     return Error(ErrorCode::invalid_argument,
                  fmt::format("'{}' is no address: expected numbers such as 10.0.0.1:5000 or [2001:db8::1]:5000", text));
   };
+  // inet_pton() takes C strings, and would not see what stands behind a zero byte.
+  if (text.find('\0') != std::string_view::npos) throw refuse();
   std::string_view host = text;
   std::string_view port_text;
   if (!text.empty() && text.front() == '[') {

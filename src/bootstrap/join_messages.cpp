@@ -38,9 +38,7 @@ void put_outcome(base::ByteWriter& writer, const std::optional<Error>& error) {
 
 std::optional<Error> get_outcome(base::ByteReader& reader) {
   if (reader.get<std::uint8_t>() == 0) return std::nullopt;
-  const auto raw = reader.get<std::uint8_t>();
-  const auto code =
-      raw <= static_cast<std::uint8_t>(ErrorCode::internal) ? static_cast<ErrorCode>(raw) : ErrorCode::internal;
+  const ErrorCode code = base::get_error_code(reader);
   auto message = reader.get_string();
   auto hint = reader.get_string();
   const int peer = reader.get<std::int32_t>();

@@ -13,6 +13,7 @@ namespace rondo::bootstrap {
 namespace {
 
 constexpr std::size_t most_hosts = 65536;
+constexpr std::size_t longest_name = 255;  // of DNS; without a limit a short text can ask for gigabytes of names
 
 struct Source {
   std::string_view variable;
@@ -35,6 +36,7 @@ std::vector<std::string> expand_ranges(const Source& source, std::string_view ra
     const std::string_view high_text = hyphen == range.size() ? low_text : range.substr(hyphen + 1);
     const auto low = base::parse_integer(low_text);
     const auto high = base::parse_integer(high_text);
+    if (low_text.size() > longest_name) source.refuse(fmt::format("a name of more than {} letters", longest_name));
     if (!low || !high || *low < 0 || *high < *low) {
       source.refuse(fmt::format("'{}' in brackets is neither a number nor a rising range of numbers", range));
     }
@@ -51,11 +53,18 @@ std::vector<std::string> expand_ranges(const Source& source, std::string_view ra
   return numbers;
 }
 
+void append(const Source& source, std::string& host, std::string_view part) {
+  if (host.size() + part.size() > longest_name) {
+    source.refuse(fmt::format("a name of more than {} letters", longest_name));
+  }
+  host += part;
+}
+
 std::vector<std::string> expand_name(const Source& source, std::string_view name) {
   std::vector<std::string> hosts = {std::string()};
   while (!name.empty()) {
     const std::size_t open = std::min(name.find('['), name.size());
-    for (std::string& host : hosts) host += name.substr(0, open);
+    for (std::string& host : hosts) append(source, host, name.substr(0, open));
     if (open == name.size()) break;
     const std::size_t close = name.find(']', open);
     if (close == std::string_view::npos) source.refuse("a bracket is not closed");
@@ -63,7 +72,7 @@ std::vector<std::string> expand_name(const Source& source, std::string_view name
     if (hosts.size() > most_hosts / numbers.size()) source.refuse(fmt::format("more than {} hosts", most_hosts));
     std::vector<std::string> product;
     for (const std::string& host : hosts) {
-      for (const std::string& number : numbers) product.push_back(host + number);
+      for (const std::string& number : numbers) append(source, product.emplace_back(host), number);
     }
     hosts = std::move(product);
     name.remove_prefix(close + 1);

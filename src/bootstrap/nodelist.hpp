@@ -8,7 +8,7 @@
 namespace rondo::bootstrap {
 
 // The hosts in order. Several brackets in one name multiply, the last one changing fastest. Throws
-// Error(configuration), naming `variable`, on malformed text and on more than 65536 hosts.
+// Error(configuration), naming `variable`, on malformed text, more than 65536 hosts and names of more than 255 letters.
 std::vector<std::string> expand_nodelist(std::string_view variable, std::string_view text);
 
 }  // namespace rondo::bootstrap

@@ -145,7 +145,11 @@ std::vector<base::SocketAddress> addresses_of(const UniqueId& id) {
   reader.get_raw(sizeof(Key));
   std::vector<base::SocketAddress> out;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t length = reader.get<std::uint8_t>();
+    const std::size_t length = reader.left() == 0 ? 0 : reader.get<std::uint8_t>();
+    if (length > reader.left()) {
+      throw Error(ErrorCode::invalid_argument, "the unique id ends within an address",
+                  "make it with UniqueId::create() and pass all 128 bytes to every rank");
+    }
     out.push_back(base::SocketAddress::from_bytes(reader.get_raw(length), port));
   }
   if (out.empty()) throw Error(ErrorCode::invalid_argument, "the unique id holds no address");

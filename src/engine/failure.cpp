@@ -4,9 +4,9 @@
 // earlier ones too, since operations that differ may have ended on both sides (two roots that only sent).
 // Everybody who holds another signature under the same number floods the verdict, which poisons the communicator on all
 // ranks; everybody else answers where he is, so that a deadline can say who is missing.
-#include "base/bytes.hpp"
 #include "base/log.hpp"
 #include "engine/engine.hpp"
+#include "engine/messages.hpp"
 
 #include <fmt/format.h>
 
@@ -16,25 +16,10 @@
 namespace rondo::engine {
 namespace {
 
-enum MessageType : std::uint32_t { inquiry = 1, status = 2, verdict = 3 };
-
-constexpr std::uint64_t signatures_an_inquiry = 32;
+constexpr auto inquiry = static_cast<std::uint32_t>(MessageType::inquiry);
+constexpr auto status = static_cast<std::uint32_t>(MessageType::status);
+constexpr auto verdict = static_cast<std::uint32_t>(MessageType::verdict);
 constexpr std::size_t most_early_verdicts = 256;
-
-void put(base::ByteWriter& out, const Signature& s) {
-  out.put(s.sequence).put(s.collective).put(s.type).put(s.op).put(s.root).put(s.count).put(s.table);
-}
-Signature get_signature(base::ByteReader& in) {
-  Signature s;
-  s.sequence = in.get<std::uint64_t>();
-  s.collective = in.get<Collective>();
-  s.type = in.get<DataType>();
-  s.op = in.get<ReduceOp>();
-  s.root = in.get<std::int32_t>();
-  s.count = in.get<std::uint64_t>();
-  s.table = in.get<std::uint64_t>();
-  return s;
-}
 
 }  // namespace
 
@@ -59,15 +44,12 @@ void Engine::publish(CommunicatorState& communicator) {
 }
 
 void Engine::fail(CommunicatorState& communicator, const Error& error) {
-  base::ByteWriter out;
-  out.put(error.code()).put(static_cast<std::int32_t>(error.peer()));
-  out.put_string(error.message()).put_string(error.hint());
   // Claimed before it is told: a peer that ends because of it must not count here as the reason.
   if (!communicator.claim(error)) return;
   // Told before it shows here: a caller that the poison lets go may leave the tree at once, and that news must not
   // overtake the reason.
   try {
-    parts_.tree->flood(verdict, communicator.context, out.bytes());
+    parts_.tree->flood(verdict, communicator.context, encode_verdict(error));
   } catch (...) {
     publish(communicator);
     throw;
@@ -82,10 +64,7 @@ void Engine::inquire(Operation& operation) {
   std::vector<Signature> signatures;              // oldest first, so that the first difference is named
   for (std::uint64_t n = last > signatures_an_inquiry ? last - signatures_an_inquiry + 1 : 1; n <= last; ++n)
     if (const auto record = communicator.recorder.find(n)) signatures.push_back(record->signature);
-  base::ByteWriter out;
-  out.put(static_cast<std::uint32_t>(signatures.size()));
-  for (const Signature& signature : signatures) put(out, signature);
-  parts_.tree->flood(inquiry, communicator.context, out.bytes());
+  parts_.tree->flood(inquiry, communicator.context, encode_inquiry(signatures));
 }
 
 // A peer may have failed a communicator before this rank has made its own half of it: the verdict is told only once, so
@@ -110,11 +89,8 @@ void Engine::on_message(const bootstrap::ControlMessage& message) {
   const int source = communicator->rank_of_world(message.source);
   if (source < 0) return;
   try {
-    base::ByteReader in(message.payload);
     if (message.type == inquiry) {
-      const auto count = in.get<std::uint32_t>();
-      for (std::uint32_t i = 0; i < count && i < signatures_an_inquiry; ++i) {
-        const Signature theirs = get_signature(in);
+      for (const Signature& theirs : decode_inquiry(message.payload)) {
         const auto mine = communicator->recorder.find(theirs.sequence);
         if (!mine || mine->signature == theirs) continue;
         fail(
@@ -128,26 +104,22 @@ void Engine::on_message(const bootstrap::ControlMessage& message) {
                   message.source));
         return;
       }
-      base::ByteWriter out;
-      const std::uint64_t last = communicator->recorder.last();
-      const auto record = communicator->recorder.find(last);
-      out.put(last).put<std::uint8_t>(record && record->state == RecordState::running ? 1 : 0);
-      out.put_string(communicator->progress());
-      parts_.tree->send(message.source, status, message.context, out.bytes());
+      StatusMessage own;
+      own.last_called = communicator->recorder.last();
+      const auto record = communicator->recorder.find(own.last_called);
+      own.running = record && record->state == RecordState::running;
+      own.progress = communicator->progress();
+      parts_.tree->send(message.source, status, message.context, encode(own));
     } else if (message.type == status) {
+      StatusMessage theirs = decode_status(message.payload);
       PeerStatus peer;
-      peer.last_called = in.get<std::uint64_t>();
-      peer.running = in.get<std::uint8_t>() != 0;
-      const auto text = in.get_string();
-      peer.text = std::string(text);
+      peer.last_called = theirs.last_called;
+      peer.running = theirs.running;
+      peer.text = std::move(theirs.progress);
       peer.heard = parts_.system->now();
       communicator->heard_from(source, std::move(peer));
     } else if (message.type == verdict) {
-      const auto code = in.get<ErrorCode>();
-      const auto peer = in.get<std::int32_t>();
-      const std::string text(in.get_string());
-      const std::string hint(in.get_string());
-      poison_locally(*communicator, Error(code, text, hint, peer));
+      poison_locally(*communicator, decode_verdict(message.payload));
     }
   } catch (const Error& error) {
     base::log(base::LogLevel::warn, base::Subsystem::engine,

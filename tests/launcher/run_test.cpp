@@ -270,6 +270,7 @@ TEST(RunRefuses, BadCommandLinesSayingWhatWorks) {
       {{"--bogus", "-n", "2", "--", "true"}, {"--bogus"}},
       {{"-n", "2", "--timeout", "soon", "--", "true"}, {"--timeout soon", "10min"}},
       {{"-n", "2", "--timeout", "0", "--", "true"}, {"above zero"}},
+      {{"-n", "2", "--timeout", "5m", "--", "true"}, {"--timeout 5m", "10min"}},  // no five milliseconds
       {{"-n", "2", "--hosts", "a,,b", "--", "true"}, {"a,,b"}},
       {{"-n", "2", "--hosts", "a,a", "--", "true"}, {"'a' is named twice"}},
       {{"-n", "2", "--hosts", "-oProxyCommand=x", "--", "true"}, {"is no host"}},

@@ -22,9 +22,9 @@ Exit refuse(const std::string& why) {
 }
 
 std::optional<base::Nanoseconds> parse_timeout(const std::string& text) {
-  // A plain number means seconds.
-  const auto seconds = base::parse_duration(text + "s");
-  return seconds ? seconds : base::parse_duration(text);
+  // A plain number means seconds. Only that: "5m" and an "s" would be five milliseconds.
+  const bool plain = text.find_first_not_of("0123456789.") == std::string::npos;
+  return base::parse_duration(plain ? text + "s" : text);
 }
 
 }  // namespace

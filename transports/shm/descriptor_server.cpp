@@ -2,8 +2,6 @@
 
 #include <rondo/error.hpp>
 
-#include "base/bytes.hpp"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
@@ -114,10 +112,7 @@ void DescriptorServer::drop(ClientIterator client) {
 
 void DescriptorServer::answer(const Client& client) {
   if (client.handshake.purpose() != bootstrap::purpose_shm) return;
-  base::ByteReader hello(client.handshake.hello());
-  const auto kind = hello.get<MemoryKind>();
-  const auto id = hello.get<std::uint64_t>();
-  hello.expect_end();
+  const auto [kind, id] = decode_memory_request(client.handshake.hello());
   const auto memory = kind == MemoryKind::arena || kind == MemoryKind::window ? find_(kind, id) : nullptr;
 
   auto verdict = memory == nullptr ? Verdict::unknown : Verdict::given;
@@ -163,9 +158,8 @@ std::shared_ptr<base::SharedMemory> request_memory(const std::string& name, cons
   const int flags = ::fcntl(fd.get(), F_GETFL);
   if (flags < 0 || ::fcntl(fd.get(), F_SETFL, flags | O_NONBLOCK) != 0) throw base::system_error("fcntl", errno);
 
-  base::ByteWriter hello;
-  hello.put(kind).put(id);
-  auto handshake = bootstrap::Handshake::initiate(fd.get(), key, bootstrap::purpose_shm, own_rank, peer, hello.bytes());
+  auto handshake = bootstrap::Handshake::initiate(fd.get(), key, bootstrap::purpose_shm, own_rank, peer,
+                                                  encode(MemoryRequest{kind, id}));
   handshake.run(deadline);
 
   for (;;) {

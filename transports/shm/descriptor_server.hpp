@@ -13,6 +13,7 @@
 #include "base/poller.hpp"
 #include "base/socket.hpp"
 #include "bootstrap/handshake.hpp"
+#include "transports/shm/messages.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -21,8 +22,6 @@
 #include <string>
 
 namespace rondo::transport {
-
-enum class MemoryKind : std::uint8_t { arena = 1, window = 2 };
 
 class DescriptorServer {
  public:

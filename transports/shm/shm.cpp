@@ -2,8 +2,8 @@
 
 #include <rondo/error.hpp>
 
-#include "base/bytes.hpp"
 #include "transports/shm/descriptor_server.hpp"
+#include "transports/shm/messages.hpp"
 #include "transports/shm/peer_windows.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,6 @@ namespace rondo::transport {
 namespace {
 
 constexpr std::uint32_t slot_count = 8;
-constexpr std::uint32_t address_version = 1;
 
 // More ranks have more connections each, and messages cut finer.
 std::size_t default_fifo_bytes(int ranks) {
@@ -90,11 +89,7 @@ ShmTransport::~ShmTransport() = default;
 
 std::vector<std::byte> ShmTransport::address() {
   if (server_ == nullptr) return {};
-  base::ByteWriter writer;
-  writer.put(address_version);
-  for (const std::uint64_t word : arena_.nonce()) writer.put(word);
-  writer.put_string(server_->name());
-  return writer.take();
+  return encode(ShmAddress{arena_.nonce(), server_->name()});
 }
 
 void ShmTransport::start(int rank, std::span<const std::vector<std::byte>> table) {
@@ -105,16 +100,9 @@ void ShmTransport::start(int rank, std::span<const std::vector<std::byte>> table
   }
   for (std::size_t i = 0; i < table.size(); ++i) {
     if (table[i].empty()) continue;
-    base::ByteReader reader(table[i]);
-    if (const auto version = reader.get<std::uint32_t>(); version != address_version) {
-      throw Error(ErrorCode::transport,
-                  fmt::format("rank {} speaks version {} of the shared-memory transport, this rank version {}", i,
-                              version, address_version),
-                  "use the same library on all ranks", static_cast<int>(i));
-    }
-    for (std::uint64_t& word : peers_[i]->nonce) word = reader.get<std::uint64_t>();
-    peers_[i]->socket_name = reader.get_string();
-    reader.expect_end();
+    ShmAddress address = decode_shm_address(table[i], static_cast<int>(i));
+    peers_[i]->nonce = address.nonce;
+    peers_[i]->socket_name = std::move(address.socket_name);
   }
 }
 

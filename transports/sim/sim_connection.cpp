@@ -39,16 +39,16 @@ void SimConnection::take(base::System& receiver) {
 }
 
 void SimConnection::SendPump::flush() {
-  SimNetwork& network = c_.network;
-  Scheduler& scheduler = network.scheduler();
+  SimNetwork& wires = c_.network;
+  Scheduler& scheduler = wires.scheduler();
   for (; flushed_ < c_.send.sent; ++flushed_) {
-    if (network.isolated(c_.key.source)) continue;
+    if (wires.isolated(c_.key.source)) continue;
     const SlotLine& line = c_.sender_memory_.line(flushed_);
     const std::size_t length = ReceiveEnd::length(line);
     const std::byte* from =
         ReceiveEnd::kind(line) == PayloadKind::inlined ? line.payload : c_.sender_memory_.slot(flushed_);
     Message message{line.signature, line.length_and_kind, {from, from + length}};
-    c_.last_message_ = std::max(c_.last_message_, scheduler.now() + network.delay());
+    c_.last_message_ = std::max(c_.last_message_, scheduler.now() + wires.delay());
     scheduler.after(
         c_.last_message_ - scheduler.now(),
         [connection = c_.shared_from_this(), m = std::move(message)]() mutable { connection->arrive(std::move(m)); });
@@ -79,13 +79,13 @@ void SimConnection::ReceivePump::progress() {
 }
 
 void SimConnection::ReceivePump::flush() {
-  SimNetwork& network = c_.network;
-  Scheduler& scheduler = network.scheduler();
+  SimNetwork& wires = c_.network;
+  Scheduler& scheduler = wires.scheduler();
   const std::uint64_t count = c_.receive.received - flushed_;
   flushed_ = c_.receive.received;
-  if (count == 0 || network.isolated(c_.key.destination)) return;
-  c_.last_credit_ = std::max(c_.last_credit_, scheduler.now() + network.delay());
-  const std::uint64_t kept = network.loses_this_credit() ? count - 1 : count;
+  if (count == 0 || wires.isolated(c_.key.destination)) return;
+  c_.last_credit_ = std::max(c_.last_credit_, scheduler.now() + wires.delay());
+  const std::uint64_t kept = wires.loses_this_credit() ? count - 1 : count;
   scheduler.after(c_.last_credit_ - scheduler.now(),
                   [connection = c_.shared_from_this(), kept] { connection->credit(kept); });
 }

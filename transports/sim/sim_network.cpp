@@ -10,7 +10,7 @@ namespace {
 
 struct SimWindow final : WindowMapping {
   struct Release {
-    void operator()(std::byte* memory) const { ::operator delete (memory, std::align_val_t{4096}); }
+    void operator()(std::byte* pages) const { ::operator delete (pages, std::align_val_t{4096}); }
   };
   explicit SimWindow(std::size_t size)
       : memory(static_cast<std::byte*>(::operator new (size, std::align_val_t{4096}))) {

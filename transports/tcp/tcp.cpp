@@ -2,7 +2,6 @@
 
 #include <rondo/error.hpp>
 
-#include "base/bytes.hpp"
 #include "transports/tcp/probe.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +14,6 @@ namespace {
 
 constexpr std::uint32_t slot_count = 4;
 constexpr std::size_t default_fifo_bytes = 1U << 20;
-constexpr std::uint32_t address_version = 1;
 
 }  // namespace
 
@@ -44,14 +42,7 @@ TcpTransport::TcpTransport(base::System& system, base::Poller& poller, const boo
 
 TcpTransport::~TcpTransport() = default;
 
-std::vector<std::byte> TcpTransport::address() {
-  base::ByteWriter writer;
-  writer.put(address_version).put(static_cast<std::uint32_t>(acceptor_.addresses().size()));
-  for (const auto& address : acceptor_.addresses()) {
-    writer.put_bytes(address.address_bytes()).put(address.port());
-  }
-  return writer.take();
-}
+std::vector<std::byte> TcpTransport::address() { return tcp::encode_address(acceptor_.addresses()); }
 
 void TcpTransport::start(int rank, std::span<const std::vector<std::byte>> table) {
   if (rank != options_.rank) {
@@ -60,20 +51,7 @@ void TcpTransport::start(int rank, std::span<const std::vector<std::byte>> table
   }
   std::vector<std::vector<base::SocketAddress>> peers(table.size());
   for (std::size_t i = 0; i < table.size(); ++i) {
-    if (table[i].empty()) continue;
-    base::ByteReader reader(table[i]);
-    if (const auto version = reader.get<std::uint32_t>(); version != address_version) {
-      throw Error(ErrorCode::transport,
-                  fmt::format("rank {} speaks version {} of the tcp transport, this rank version {}", i, version,
-                              address_version),
-                  "use the same library on all ranks", static_cast<int>(i));
-    }
-    const std::size_t count = reader.get_count(4 + 4 + 2);
-    for (std::size_t a = 0; a < count; ++a) {
-      const auto bytes = reader.get_bytes();
-      peers[i].push_back(base::SocketAddress::from_bytes(bytes, reader.get<std::uint16_t>()));
-    }
-    reader.expect_end();
+    if (!table[i].empty()) peers[i] = tcp::decode_address(table[i], static_cast<int>(i));
   }
   const std::lock_guard lock(mutex_);
   peers_ = std::move(peers);

@@ -11,6 +11,8 @@
 namespace rondo::transport::tcp {
 namespace {
 
+constexpr std::uint32_t address_version = 1;
+
 template <class T>
 std::byte* store(std::byte* to, T value) {
   for (std::size_t i = 0; i < sizeof(T); ++i) *to++ = static_cast<std::byte>((value >> (8 * i)) & 0xff);
@@ -24,6 +26,37 @@ T load(const std::byte* from) {
 }
 
 }  // namespace
+
+std::vector<std::byte> encode_address(std::span<const base::SocketAddress> listening) {
+  base::ByteWriter writer;
+  writer.put(address_version).put(static_cast<std::uint32_t>(listening.size()));
+  for (const auto& address : listening) writer.put_bytes(address.address_bytes()).put(address.port());
+  return writer.take();
+}
+
+std::vector<base::SocketAddress> decode_address(std::span<const std::byte> bytes, int rank) {
+  base::ByteReader reader(bytes);
+  if (const auto version = reader.get<std::uint32_t>(); version != address_version) {
+    throw Error(ErrorCode::transport,
+                fmt::format("rank {} speaks version {} of the tcp transport, this rank version {}", rank, version,
+                            address_version),
+                "use the same library on all ranks", rank);
+  }
+  std::vector<base::SocketAddress> addresses;
+  const std::size_t count = reader.get_count(4 + 4 + 2);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto address = reader.get_bytes();
+    if (address.size() != 4 && address.size() != 16) {
+      throw Error(ErrorCode::transport,
+                  fmt::format("rank {} says that it listens at an address of {} bytes; 4 and 16 are possible", rank,
+                              address.size()),
+                  {}, rank);
+    }
+    addresses.push_back(base::SocketAddress::from_bytes(address, reader.get<std::uint16_t>()));
+  }
+  reader.expect_end();
+  return addresses;
+}
 
 std::vector<std::byte> encode(const Hello& hello) {
   base::ByteWriter writer;

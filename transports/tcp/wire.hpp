@@ -1,10 +1,12 @@
-// What the tcp transport puts on the wire: the hello of a connection and the header of a message. Little-endian.
+// What the tcp transport tells its peers: where it listens, the hello of a connection, the header of a message.
+// Little-endian.
 //
 // A connection carries one FIFO one way. Behind the handshake, whose authenticated hello names the connection and its
 // geometry, there is nothing but messages: a header of 16 bytes, then the payload. Nothing flows back: a full socket is
 // the credit.
 #pragma once
 
+#include "base/socket.hpp"
 #include "transports/fifo_layout.hpp"
 #include "transports/transport.hpp"
 
@@ -15,6 +17,10 @@
 #include <vector>
 
 namespace rondo::transport::tcp {
+
+std::vector<std::byte> encode_address(std::span<const base::SocketAddress> listening);
+// Throws Error(transport) naming `rank`, whose address it is.
+std::vector<base::SocketAddress> decode_address(std::span<const std::byte> bytes, int rank);
 
 enum class HelloKind : std::uint8_t { data = 1, probe = 2 };
 

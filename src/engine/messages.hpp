@@ -1,0 +1,38 @@
+// What engines tell each other over the control tree when something takes long or fails, as bytes.
+//
+// Values and pure functions. Decoders throw Error(transport) on malformed bytes.
+#pragma once
+
+#include <rondo/error.hpp>
+
+#include "engine/signature.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace rondo::engine {
+
+enum class MessageType : std::uint32_t { inquiry = 1, status = 2, verdict = 3 };
+
+// "This is what I have called, oldest first." At most so many signatures.
+inline constexpr std::size_t signatures_an_inquiry = 32;
+std::vector<std::byte> encode_inquiry(std::span<const Signature> signatures);
+std::vector<Signature> decode_inquiry(std::span<const std::byte> bytes);
+
+// The answer of a rank whose signatures agree: where it is.
+struct StatusMessage {
+  std::uint64_t last_called = 0;
+  bool running = false;  // its operation last_called has not ended
+  std::string progress;
+};
+std::vector<std::byte> encode(const StatusMessage& status);
+StatusMessage decode_status(std::span<const std::byte> bytes);
+
+// Why the communicator has failed.
+std::vector<std::byte> encode_verdict(const Error& error);
+Error decode_verdict(std::span<const std::byte> bytes);
+
+}  // namespace rondo::engine
