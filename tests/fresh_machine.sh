@@ -67,6 +67,11 @@ if [[ -f /etc/resolv.conf ]]; then cat /etc/resolv.conf >"$root/etc/resolv.conf"
 cp /etc/hosts "$root/etc/hosts"
 apt-config dump | grep -E '^Acquire::(http|https)::.*Proxy' >"$root/etc/apt/apt.conf.d/99proxy" || true
 
+# A mount point of its own, or `ip netns exec` in there cannot set the root apart.
+if mount --bind "$root" "$root" 2>/dev/null; then
+  mount --make-private "$root"
+  mounted=("$root")
+fi
 for place in proc sys dev; do
   mkdir -p "$root/$place"
   if mount --rbind --make-rslave "/$place" "$root/$place" 2>/dev/null; then

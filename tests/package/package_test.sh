@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs a build into a temporary prefix, builds the outside project against it, and runs that.
-# Usage: package_test.sh find_package|pkg_config CMAKE BUILD_DIR COMPILER
+# Usage: package_test.sh find_package|pkg_config CMAKE BUILD_DIR COMPILER GENERATOR
 set -euo pipefail
 
-way=$1 cmake=$2 build=$3 compiler=$4
+way=$1 cmake=$2 build=$3 compiler=$4 generator=$5
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -14,7 +14,7 @@ mv "$work/first" "$work/prefix"
 
 case $way in
   find_package)
-    "$cmake" -S "$here/outside" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$compiler" >/dev/null
+    "$cmake" -G "$generator" -S "$here/outside" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$compiler" >/dev/null
     "$cmake" --build "$work/build"
     ;;
   pkg_config)
