@@ -1,5 +1,5 @@
-// Proofs at run time. The tests prove the built-in generators for all ranks and roots to `proved_to`, and for some
-// larger numbers; a communicator of another shape checks its plan once, before it first runs it.
+// Proofs at run time. The tests prove the built-in generators for the shapes that proved_by_tests() names; a
+// communicator of another shape checks its plan once, before it first runs it.
 #pragma once
 
 #include "algorithms/registry.hpp"
@@ -9,7 +9,9 @@
 
 namespace rondo::algorithms {
 
-inline constexpr std::int32_t proved_to = 33;
+// All ranks and roots to 33, and some larger numbers, to `largest_proved`. The tests prove just these.
+inline constexpr std::int32_t largest_proved = 128;
+bool proved_by_tests(const plan::Shape& shape);
 
 enum class Proof : std::uint8_t {
   by_tests,    // nothing to do

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 namespace rondo::communicator {
@@ -44,17 +43,6 @@ std::uint64_t message_bytes(Collective c, std::uint64_t count, DataType type, in
     default: break;
   }
   return bytes;
-}
-
-// Names and reasons are the user's: any character may be in them.
-std::string json_string(std::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') json += {'\\', c};
-    else if (static_cast<unsigned char>(c) < 0x20) json += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
-    else json += c;
-  }
-  return json + "\"";
 }
 
 }  // namespace
@@ -522,48 +510,6 @@ std::string Implementation::explain(Collective collective, std::size_t count, Da
   const plan::Shape shape{tuner::even_form(collective), static_cast<std::int32_t>(state_->members.size()), 0};
   return tuner::explain(world_->policy, shape,
                         message_bytes(collective, count, type, static_cast<int>(state_->members.size())));
-}
-
-void Implementation::write_flight_record() noexcept {
-  if (world_->settings.flight_record.empty() || record_written_.exchange(true, std::memory_order_relaxed)) return;
-  try {
-    const std::string path = base::expand_file_pattern("RONDO_FLIGHT_RECORD", world_->settings.flight_record);
-    std::ofstream file(path, std::ios::trunc);
-    file << flight_record();
-    if (!file.flush())
-      base::log(base::LogLevel::warn, base::Subsystem::engine, "the flight record could not be written to {}", path);
-  } catch (const std::exception& error) {
-    base::log(base::LogLevel::warn, base::Subsystem::engine, "the flight record: {}", error.what());
-  }
-}
-
-std::string Implementation::flight_record() const {
-  std::string json = fmt::format("{{\n  \"communicator\": {}, \"rank\": {}, \"size\": {}, \"context\": \"{:016x}\",\n",
-                                 json_string(state_->name), state_->rank, state_->members.size(), state_->context);
-  json += fmt::format("  \"error\": {},\n  \"operations\": [",
-                      state_->poisoned() ? json_string(state_->error().what()) : std::string("null"));
-  const char* separator = "\n";
-  for (const engine::Record& r : state_->recorder.all()) {
-    json += fmt::format(
-        "{}    {{\"sequence\": {}, \"collective\": \"{}\", \"count\": {}, \"type\": \"{}\", \"op\": \"{}\", \"root\": "
-        "{}, "
-        "\"state\": \"{}\", \"began_ticks\": {}, \"ended_ticks\": {}}}",
-        separator, r.signature.sequence, name_of(r.signature.collective), r.signature.count, name_of(r.signature.type),
-        name_of(r.signature.op), r.signature.root,
-        r.state == engine::RecordState::running     ? "running"
-        : r.state == engine::RecordState::completed ? "completed"
-                                                    : "failed",
-        r.began, r.ended);
-    separator = ",\n";
-  }
-  json += "\n  ],\n  \"peers\": [";
-  separator = "\n";
-  for (const auto& [peer, status] : state_->statuses()) {
-    json += fmt::format("{}    {{\"rank\": {}, \"last_called\": {}, \"running\": {}}}", separator, peer,
-                        status.last_called, status.running);
-    separator = ",\n";
-  }
-  return json + "\n  ]\n}\n";
 }
 
 }  // namespace rondo::communicator

@@ -78,9 +78,9 @@ void Stream::synchronize() const {
     engine->wait(tail, base::never);
   }
   const std::lock_guard lock(state_->mutex);
-  if (state_->first_error == nullptr) return;
-  if (tail != nullptr) tail->communicator().error_seen.store(true, std::memory_order_relaxed);
-  std::rethrow_exception(state_->first_error);
+  if (state_->first_failed == nullptr) return;
+  state_->first_failed->communicator->error_seen.store(true, std::memory_order_relaxed);
+  std::rethrow_exception(state_->first_failed->error);
 }
 
 }  // namespace rondo

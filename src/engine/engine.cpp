@@ -260,7 +260,7 @@ void Engine::submit(const std::shared_ptr<Operation>& operation,
       ++operation->blockers;
     }
     operation->communicator().in_flight.fetch_add(1, std::memory_order_relaxed);
-    operation->submitted.store(true, std::memory_order_release);  // pairs with wait() and Work::wait_for
+    operation->submitted = true;
     if (operation->blockers == 0) make_runnable(operation);
   }
   wake_worker();
@@ -276,7 +276,7 @@ void Engine::end(const std::shared_ptr<Operation>& operation) {
     std::erase(runnable_, operation);
     if (failed && operation->stream) {
       const std::lock_guard stream_lock(operation->stream->mutex);
-      if (!operation->stream->first_error) operation->stream->first_error = operation->work->error;
+      if (!operation->stream->first_failed) operation->stream->first_failed = operation->work;
     }
     operation->stream.reset();  // whose tail may be this operation: each would keep the other alive
     for (const auto& next : operation->successors)
@@ -311,8 +311,7 @@ bool Engine::wait(const std::shared_ptr<Operation>& operation, Nanoseconds limit
     if (!runnable) {
       // A stream's tail can be waited for before submit() has linked it.
       const std::lock_guard lock(mutex_);
-      runnable =
-          operation->submitted.load(std::memory_order_relaxed) && operation->blockers == 0 && !operation->finished;
+      runnable = operation->submitted && operation->blockers == 0 && !operation->finished;
     }
     if (!runnable || !operation->try_own()) return false;
     return visit_owned(operation) != Visit::blocked || finished();

@@ -43,7 +43,7 @@ struct StreamState {
   std::mutex mutex;
   std::weak_ptr<Engine> engine;  // of the first operation; another's is refused while this one lives
   std::shared_ptr<Operation> tail;
-  std::exception_ptr first_error;
+  std::shared_ptr<WorkState> first_failed;
 };
 
 class Operation {
@@ -84,10 +84,8 @@ class Operation {
     std::optional<Error> foreign;  // what to say if it doesn't
   } timing;
 
-  // Stored with release by submit(). Until then its links are not complete: nobody may step it.
-  std::atomic<bool> submitted{false};
-
   // Guarded by the engine's mutex.
+  bool submitted = false;  // until then its links are not complete: nobody may step it
   int blockers = 0;
   bool finished = false;
   std::vector<std::shared_ptr<Operation>> successors;
