@@ -79,8 +79,9 @@ struct SendEnd {
   CreditLine* credit = nullptr;
   std::uint32_t slots = 0;  // a power of two
   std::uint32_t slot_bytes = 0;
-  std::uint64_t sent = 0;           // messages published
-  std::uint64_t consumed_seen = 0;  // last look at credit->consumed
+  std::uint64_t sent = 0;                      // messages published
+  std::uint64_t consumed_seen = 0;             // last look at credit->consumed
+  PayloadKind pending = PayloadKind::inlined;  // kind of the message that is being written
   base::DoorbellWord* peer_bell = nullptr;
   base::System* system = nullptr;
   Pump* pump = nullptr;

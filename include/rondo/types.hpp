@@ -64,23 +64,11 @@ enum class Collective : std::uint8_t {
 };
 inline constexpr int collective_count = 16;
 
-// Bytes of one element.
+// Bytes of one element; 0 for what is no DataType.
 constexpr std::size_t size_of(DataType type) {
-  switch (type) {
-    case DataType::int8:
-    case DataType::uint8:
-    case DataType::float8_e4m3:
-    case DataType::float8_e5m2: return 1;
-    case DataType::float16:
-    case DataType::bfloat16: return 2;
-    case DataType::int32:
-    case DataType::uint32:
-    case DataType::float32: return 4;
-    case DataType::int64:
-    case DataType::uint64:
-    case DataType::float64: return 8;
-  }
-  return 0;
+  constexpr std::uint8_t sizes[data_type_count] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1};
+  const auto i = static_cast<std::size_t>(type);
+  return i < data_type_count ? sizes[i] : 0;
 }
 constexpr bool is_integer(DataType type) { return type <= DataType::uint64; }
 constexpr bool is_bitwise(ReduceOp op) { return op >= ReduceOp::band; }

@@ -22,6 +22,7 @@ struct Prepared {
   std::vector<executor::BoundPlan*> channels;
   executor::ChunkTable tables[2];
   executor::Call call;  // without buffers, factor and slot signature; its tables point into this object
+  executor::Script script;
 };
 
 class CollectiveOperation final : public engine::Operation {
@@ -46,10 +47,11 @@ class CollectiveOperation final : public engine::Operation {
 
   void start() override {
     const std::uint32_t signature = engine::slot_signature(prepared_->kind, sequence_);
-    if (!same_kind_) execution_.prepare(prepared_->channels, *source_, prepared_->call);
+    if (!same_kind_) execution_.prepare(prepared_->channels, *source_, prepared_->call, prepared_->script);
     execution_.start(input_, output_, factor_, signature);
   }
   bool advance() override { return execution_.advance(); }
+  bool spin(std::uint32_t looks) override { return execution_.spin(looks); }
   bool done() const override { return execution_.done(); }
   void pump() override { execution_.pump(); }
   void arm() override { execution_.arm(); }

@@ -165,6 +165,7 @@ std::shared_ptr<Prepared> Implementation::make_prepared(const CollectiveCall& ca
     bound->require_slots(longest > run.slice ? executor::slices_a_tile : 1);
   run.tables[0] = &prepared->tables[0];
   run.tables[1] = &prepared->tables[1];
+  prepared->script = executor::Script(prepared->channels, run);
   return prepared;
 }
 

@@ -44,7 +44,8 @@ inline void check_root(std::string_view call, int root, int size) {
 inline void check_buffer(std::string_view call, const Range& range, DataType type) {
   if (range.elements == 0) return;
   constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
-  if (range.data == nullptr || range.elements > most / size_of(type) ||
+  std::size_t bytes = 0;
+  if (range.data == nullptr || __builtin_mul_overflow(range.elements, size_of(type), &bytes) || bytes > most ||
       reinterpret_cast<std::uintptr_t>(range.data) > std::numeric_limits<std::uintptr_t>::max() - most) [[unlikely]]
     refuse_buffer(call, range, type);
 }

@@ -227,6 +227,13 @@ void Engine::run(Operation& operation) {
   operation.timing.started = false;
   operation.timing.foreign_until = base::never;
   CommunicatorState& communicator = operation.communicator();
+  try {
+    if (operation.spin(std::min(parts_.back_off.spins, parts_.system->spin_limit()))) {
+      operation.ended(false);
+      return;
+    }
+  } catch (...) {  // visit() meets it again, and judges it
+  }
   bool ended = false;
   const auto look = [&] {
     const Visit result = visit(operation);

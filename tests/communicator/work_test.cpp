@@ -1,6 +1,7 @@
 // Asynchronous calls: Work, streams and groups.
 #include <atomic>
 #include <cstdint>
+#include <future>
 #include <thread>
 #include <vector>
 
@@ -208,14 +209,18 @@ TEST(Streams, BlockingCallsComeAfterWhatIsPending) {
 }
 
 TEST(Streams, SynchronizeThrowsTheFirstError) {
+  std::promise<void> issued;
+  const std::future<void> was_issued = issued.get_future();
   with_ranks(2, [&](Communicator& comm) {
     const Stream stream;
     auto data = filled(4, 1);
     stream.synchronize();  // nothing was issued
     if (comm.rank() == 0) {
       comm.all_reduce(std::span(data), {}, {&stream, {}});
+      issued.set_value();
       EXPECT_EQ(code_of([&] { stream.synchronize(); }), ErrorCode::aborted);
     } else {
+      was_issued.wait_for(seconds(10));  // an abort before would refuse the call itself
       comm.abort();
     }
   });

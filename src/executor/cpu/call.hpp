@@ -49,8 +49,6 @@ struct ChunkTable {
 };
 
 struct Call {
-  const std::byte* input = nullptr;
-  std::byte* output = nullptr;
   DataType type = DataType::int8;
   std::size_t element = 1;           // bytes of one element
   ReduceKernel kernel = nullptr;     // null: the collective only copies

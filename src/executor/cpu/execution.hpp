@@ -8,6 +8,7 @@
 
 #include "executor/cpu/bound_plan.hpp"
 #include "executor/cpu/call.hpp"
+#include "executor/cpu/firing.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -29,12 +30,14 @@ struct ForeignMessage {
 
 class Execution {
  public:
-  // `channels` run side by side, each on its share of every chunk; they and the call's tables must outlive the
-  // execution.
-  void prepare(std::span<BoundPlan* const> channels, ConnectionSource& source, const Call& call);
+  // `channels` run side by side, each on its share of every chunk. `script` is theirs for this call, or empty. All
+  // three and the call's tables must outlive the execution.
+  void prepare(std::span<BoundPlan* const> channels, ConnectionSource& source, const Call& call, const Script& script);
   // Begins a call on these buffers. The one before must have ended, in good order or not.
   void start(const std::byte* input, std::byte* output, double factor, std::uint32_t signature);
   bool advance();
+  // Advances until done (true) or `looks` looks in a row moved nothing; only where no wire has to be pumped.
+  bool spin(std::uint32_t looks);
   bool done() const { return lanes_left_ == 0; }
   // Lets wires move: connections' pumps. Called while waiting.
   void pump();
@@ -48,6 +51,10 @@ class Execution {
   struct LaneState {
     BoundPlan* bound = nullptr;
     const plan::Lane* lane = nullptr;
+    bool scripted = false;  // else firings are resolved one by one, into `current`
+    std::span<const Firing> script;
+    Firing current;
+    std::byte* buffers[plan::buffer_count] = {};
     std::int32_t channel = 0;
     std::int32_t index = 0;  // of the lane in its plan
     std::uint32_t tile = 0;
@@ -57,32 +64,31 @@ class Execution {
     std::uint32_t step = 0;
     std::uint32_t slice = 0;
     std::int32_t unrolled = 0;  // steps completed in this tile
+    bool resolved = false;      // `current` is what comes next
     bool steps_ended = false;
     bool ended = false;
   };
-  struct Piece {  // the part of a chunk that one message carries, in elements
-    std::size_t offset = 0;
-    std::size_t length = 0;
-    bool last = true;  // slice of its step and tile
-  };
 
   bool advance_lane(LaneState& lane);
-  bool fire(LaneState& lane, const plan::Step& step, const Piece& piece);
-  bool may_fire(const LaneState& lane, const plan::Step& step, std::size_t bytes);
+  bool advance_scripted(LaneState& lane);
+  bool resolve_next(LaneState& lane);
+  bool fire(LaneState& lane, const Firing& firing);
+  bool may_fire(const LaneState& lane, const Firing& firing);
+  bool may_fire_after(const LaneState& lane, const plan::Step& step);
+  bool open_receive(BoundConnection& connection);
   bool finish_lane(LaneState& lane);
-  bool piece_of(const LaneState& lane, const plan::Step& step, Piece& piece) const;
   void next_step(LaneState& lane);
-  std::size_t chunk_length(const LaneState& lane, const plan::ChunkRef& ref, std::size_t& share_offset) const;
-  std::byte* address(const LaneState& lane, const plan::ChunkRef& ref, const Piece& piece) const;
   const std::byte* message_address(BoundConnection& connection, std::size_t bytes);
+  void move(const Firing& firing, std::size_t destination_count);
 
   std::vector<LaneState> lanes_;
   std::span<BoundPlan* const> channels_;
   ConnectionSource* source_ = nullptr;
   Call call_;
-  std::size_t channel_grain_ = 1;
   std::size_t lanes_left_ = 0;
   bool has_pumps_ = false;
+  std::vector<Firing::Source> current_sources_;  // of the lanes' `current`
+  std::vector<Firing::Send> current_sends_;
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
   std::vector<std::uint8_t> scaled_;
