@@ -51,7 +51,6 @@ class CollectiveOperation final : public engine::Operation {
     execution_.start(input_, output_, factor_, signature);
   }
   bool advance() override { return execution_.advance(); }
-  bool spin(std::uint32_t looks) override { return execution_.spin(looks); }
   bool done() const override { return execution_.done(); }
   void pump() override { execution_.pump(); }
   void arm() override { execution_.arm(); }

@@ -135,7 +135,7 @@ std::shared_ptr<Prepared> Implementation::make_prepared(const CollectiveCall& ca
 
   const plan::RankPlan& plan = prepared->channels[0]->plan;
   const auto chunks = [&](int b) { return static_cast<std::size_t>(std::max(plan.chunks[b], 1)); };
-  const std::size_t grain = std::max<std::size_t>(1, 64 / element);
+  const std::size_t grain = executor::grain_of(element);
   if (call.uneven()) {
     prepared->tables[0] = *call.input_table;
     prepared->tables[1] = *call.output_table;
@@ -159,12 +159,11 @@ std::shared_ptr<Prepared> Implementation::make_prepared(const CollectiveCall& ca
       std::max(prepared->tables[0].longest() * chunks(0), prepared->tables[1].longest() * chunks(1)) * element;
   // Non-temporal stores pay once all ranks' inputs and outputs outgrow half of the last-level cache.
   run.stream_output = touched * 2 * static_cast<std::size_t>(size()) > last_level_cache() / 2;
-  const std::size_t longest = std::max(plan.chunks[0] > 0 ? prepared->tables[0].longest() : 0,
-                                       plan.chunks[1] > 0 ? prepared->tables[1].longest() : 0);
-  for (const executor::BoundPlan* bound : prepared->channels)
-    bound->require_slots(longest > run.slice ? executor::slices_a_tile : 1);
   run.tables[0] = &prepared->tables[0];
   run.tables[1] = &prepared->tables[1];
+  const bool sliced = executor::longest_share(run, plan, prepared->channels.size()) > run.slice;
+  for (const executor::BoundPlan* bound : prepared->channels)
+    bound->require_slots(sliced ? executor::slices_a_tile : 1);
   prepared->script = executor::Script(prepared->channels, run);
   return prepared;
 }

@@ -77,6 +77,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void service_loop();
   void worker_loop();
   Visit visit(Operation& operation) noexcept;
+  static bool spin(Operation& operation, std::uint32_t looks);
   Visit visit_owned(const std::shared_ptr<Operation>& operation);
   void start_timing(Operation& operation);
   void check_time(Operation& operation);
@@ -104,7 +105,6 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::map<int, std::string> failed_ranks_;
   std::deque<bootstrap::ControlMessage> early_verdicts_;  // of communicators that this rank has not made yet
   base::DoorbellWord worker_bell_;
-  std::atomic<std::uint32_t> unowned_{0};  // a hint that the worker has something to do
 };
 
 }  // namespace rondo::engine

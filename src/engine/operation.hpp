@@ -55,12 +55,10 @@ class Operation {
 
   // Called once, when the operation heads its stream and its communicator's order.
   virtual void start() {}
-  // Moves what can be moved, without blocking; true if anything did. Throws rondo::Error, or executor::ForeignMessage.
+  // Moves what can be moved, without blocking; true if anything did. Throws rondo::Error, or executor::ForeignMessage;
+  // what it throws, as pump() does, it throws again when called again.
   virtual bool advance() = 0;
   virtual bool done() const = 0;
-  // Advances until done (true) or `looks` looks in a row moved nothing: what a caller does before it starts to wait.
-  // What it throws, the next advance() throws again.
-  virtual bool spin(std::uint32_t /*looks*/) { return false; }
   virtual void pump() {}
   virtual void arm() {}
   virtual std::string describe() const = 0;

@@ -17,6 +17,9 @@ namespace rondo::executor {
 // times the plan's slots_min.
 inline constexpr std::size_t slices_a_tile = 2;
 
+// Elements of a cache line: what chunks and channels' shares of them are cut at.
+constexpr std::size_t grain_of(std::size_t element) { return std::max<std::size_t>(1, 64 / element); }
+
 // Where chunk c of a buffer lies, in elements. Even: chunk c is [c * stride, c * stride + length) clipped to `total`;
 // uneven: the two lists, one entry a chunk.
 struct ChunkTable {

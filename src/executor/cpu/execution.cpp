@@ -1,7 +1,5 @@
 #include "executor/cpu/execution.hpp"
 
-#include "base/wait.hpp"
-
 #include <fmt/format.h>
 
 #include <cstring>
@@ -91,19 +89,6 @@ bool Execution::advance() {
   for (LaneState& lane : lanes_)
     if (!lane.ended && (lane.scripted ? advance_scripted(lane) : advance_lane(lane))) moved = true;
   return moved;
-}
-
-bool Execution::spin(std::uint32_t looks) {
-  if (has_pumps_) return false;
-  for (std::uint32_t i = 0; i < looks; ++i) {
-    if (advance()) {
-      if (done()) return true;
-      i = 0;
-      continue;
-    }
-    base::cpu_relax();
-  }
-  return false;
 }
 
 bool Execution::advance_scripted(LaneState& lane) {
@@ -306,8 +291,8 @@ void Execution::move(const Firing& firing, std::size_t destination_count) {
     arguments.divisor = firing.divisor;
     arguments.stream_first_destination = firing.stream;
     call_.kernel(arguments);
-  } else if (destination_count == 1 && firing.bytes == 8) {
-    std::memcpy(destinations_[0], sources_[0], 8);
+  } else if (destination_count == 1 && firing.bytes <= transport::inline_bytes) {
+    std::memcpy(destinations_[0], sources_[0], firing.bytes);
   } else {
     copy(sources_[0], destinations_.data(), destination_count, firing.bytes, firing.stream);
   }

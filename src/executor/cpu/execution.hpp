@@ -36,8 +36,6 @@ class Execution {
   // Begins a call on these buffers. The one before must have ended, in good order or not.
   void start(const std::byte* input, std::byte* output, double factor, std::uint32_t signature);
   bool advance();
-  // Advances until done (true) or `looks` looks in a row moved nothing; only where no wire has to be pumped.
-  bool spin(std::uint32_t looks);
   bool done() const { return lanes_left_ == 0; }
   // Lets wires move: connections' pumps. Called while waiting.
   void pump();

@@ -9,7 +9,7 @@ constexpr std::size_t most_scripted = 512;  // firings; beyond, resolving them i
 
 std::size_t share_of(const Call& call, std::size_t whole, std::size_t channels) {
   if (channels == 1) return whole;
-  const std::size_t grain = std::max<std::size_t>(1, 64 / call.element);
+  const std::size_t grain = grain_of(call.element);
   return ((whole + channels - 1) / channels + grain - 1) / grain * grain;
 }
 
