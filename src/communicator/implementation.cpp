@@ -57,6 +57,7 @@ Implementation::Implementation(std::shared_ptr<World> world, std::uint64_t conte
       std::make_shared<Matcher>(*this, size(), [engine] { base::ring(engine->fabric().own_bell(), engine->system()); });
   inline_ = std::make_shared<CollectiveOperation>(state_, *this);
   inline_->work = std::make_shared<engine::WorkState>();
+  learn_paths();
   world_->engine->add(state_);
 }
 
@@ -111,6 +112,22 @@ executor::BoundPlan& Implementation::bound_plan(const algorithms::Algorithm& alg
   return *slot;
 }
 
+void Implementation::learn_paths() {
+  if (world_->wires.empty()) return;
+  for (const int from : state_->members) {
+    const std::vector<std::byte>& wires = world_->wires[static_cast<std::size_t>(from)];
+    for (const int to : state_->members) {
+      const auto bit = static_cast<std::size_t>(to);
+      if ((wires[bit / 8] & std::byte{1} << bit % 8) != std::byte{0})
+        return state_->has_wires.store(true, std::memory_order_relaxed);
+    }
+  }
+}
+
+tuner::Paths Implementation::paths() const {
+  return state_->has_wires.load(std::memory_order_relaxed) ? tuner::Paths::wires : tuner::Paths::memory;
+}
+
 std::shared_ptr<Prepared> Implementation::make_prepared(const CollectiveCall& call) {
   auto prepared = std::make_shared<Prepared>();
   engine::Signature& signature = prepared->signature;
@@ -122,14 +139,12 @@ std::shared_ptr<Prepared> Implementation::make_prepared(const CollectiveCall& ca
   prepared->kind = engine::hash_of_kind(signature);
 
   const plan::Shape shape{tuner::even_form(call.collective), size(), std::max(call.root, 0)};
+  const std::uint64_t bytes = message_bytes(call.collective, call.count, call.type, size());
   // Uneven forms choose by what all ranks know: nothing but the form. `direct` exists for all of them.
-  const algorithms::Algorithm& algorithm =
-      call.uneven()
-          ? *algorithms::find(shape.collective, "direct")
-          : tuner::choose(world_->policy, shape, message_bytes(call.collective, call.count, call.type, size()));
+  const algorithms::Algorithm& algorithm = call.uneven() ? *algorithms::find(shape.collective, "direct")
+                                                         : tuner::choose(world_->policy, shape, bytes, paths());
   prepared->algorithm = algorithm.name;
   const std::size_t element = size_of(call.type);
-  const std::uint64_t bytes = message_bytes(call.collective, call.count, call.type, size());
   const int channels = world_->channels > 1 && (call.uneven() || bytes >= 256 * 1024) ? world_->channels : 1;
   for (int c = 0; c < channels; ++c) prepared->channels.push_back(&bound_plan(algorithm, shape, c));
 
@@ -509,7 +524,7 @@ void Implementation::finish(bool unwinding) noexcept {
 std::string Implementation::explain(Collective collective, std::size_t count, DataType type) const {
   const plan::Shape shape{tuner::even_form(collective), static_cast<std::int32_t>(state_->members.size()), 0};
   return tuner::explain(world_->policy, shape,
-                        message_bytes(collective, count, type, static_cast<int>(state_->members.size())));
+                        message_bytes(collective, count, type, static_cast<int>(state_->members.size())), paths());
 }
 
 }  // namespace rondo::communicator

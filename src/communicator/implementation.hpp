@@ -32,6 +32,8 @@ struct World {
   tuner::Policy policy;
   std::size_t slice_bytes = 64 * 1024;  // of one message, the same on all ranks
   int channels = 1;
+  // By world rank: the bit of each rank that it reaches by a wire and not by memory. Empty: none. Known after joining.
+  std::vector<std::vector<std::byte>> wires;
   std::mutex mutex;
   std::vector<std::weak_ptr<transport::WindowMapping>> windows;
   std::atomic<std::size_t> window_count{0};
@@ -74,6 +76,9 @@ class Implementation final : public executor::ConnectionSource, public std::enab
   void check() const;
   // Called by the last handle: closes in good order, or aborts while unwinding or after an error.
   void finish(bool unwinding) noexcept;
+  // Once the world's wires are known: how these members reach each other, as they all see it.
+  void learn_paths();
+  tuner::Paths paths() const;
   std::string explain(Collective collective, std::size_t count, DataType type) const;
   std::string flight_record() const;
   // To the file that RONDO_FLIGHT_RECORD names, if any, once: after an error.
@@ -90,6 +95,7 @@ class Implementation final : public executor::ConnectionSource, public std::enab
   const std::shared_ptr<const Prepared>& prepare(const CollectiveCall& call);
   std::shared_ptr<Prepared> make_prepared(const CollectiveCall& call);
   executor::BoundPlan& bound_plan(const algorithms::Algorithm& algorithm, const plan::Shape& shape, int channel);
+
   base::Nanoseconds limit(const CallOptions& options) const;
   // Refuses a negative deadline, and a stream of another world; binds the stream to this one.
   void check_options(const CallOptions& options) const;

@@ -39,14 +39,14 @@ int usable_cores() {
 }
 
 // With a core for each rank a peer answers within a microsecond, so looking pays; else the core must be given away
-// soon.
-base::BackOff back_off_for(int ranks_here, int cores) {
-  base::BackOff back_off;
-  if (ranks_here > cores) {
-    back_off.spins = 20;
-    back_off.yields = 20;
-  }
-  return back_off;
+// soon. Looking at wires costs a system call each, and so does giving the core away; but sleeping until a wire has news
+// takes the service thread as well.
+void set_back_off(engine::EngineParts& parts, int ranks_here, int cores) {
+  if (ranks_here <= cores) return;
+  parts.back_off.spins = 20;
+  parts.back_off.yields = 20;
+  parts.wire_back_off.spins = 1;
+  parts.wire_back_off.yields = 1000;
 }
 
 std::string host_name() {
@@ -151,8 +151,10 @@ std::shared_ptr<Implementation> join_world(const UniqueId& id, int rank, int siz
   bootstrap::Joined joined = bootstrap::join(id, options, *parts.poller);
 
   std::vector<std::vector<std::byte>> table;
+  int ranks_here = 0;
   for (int r = 0; r < size; ++r) {
     const bootstrap::PeerInfo& peer = joined.peers[static_cast<std::size_t>(r)];
+    ranks_here += peer.host == options.self.host ? 1 : 0;
     table.push_back(peer.blob);
     parts.describe.push_back(fmt::format("rank {} ({}, pid {})", r, peer.host, peer.pid));
   }
@@ -162,30 +164,39 @@ std::shared_ptr<Implementation> join_world(const UniqueId& id, int rank, int siz
                                                         parts.describe);
   transport::TransportSet* set = transports.get();
   parts.fabric = std::move(transports);
-  parts.back_off = back_off_for(size, cores);
+  set_back_off(parts, ranks_here, cores);
   world->engine = std::make_shared<engine::Engine>(std::move(parts));
   world->engine->start();
   const base::Nanoseconds tree_ready = system.now();
 
   auto made = std::make_shared<Implementation>(world, world_context, settings.name, all_ranks(size), rank, true);
-  // All or nothing: every rank tells whether it reaches all peers.
+  // All or nothing: every rank tells whether it reaches all peers, and which by wires.
   std::string why;
+  std::vector<std::byte> wires((static_cast<std::size_t>(size) + 7) / 8);
   try {
     set->probe_all();
+    for (int r = 0; r < size; ++r)
+      if (set->name(r) == "tcp") wires[static_cast<std::size_t>(r) / 8] |= std::byte{1} << r % 8;
   } catch (const std::exception& error) {
     why = error.what();
   }
-  const auto verdicts = world->engine->tree().all_gather(world_context, 0, all_ranks(size), base::as_bytes(why),
-                                                         deadline, [&] { made->check(); });
+  base::ByteWriter paths;
+  paths.put_string(why).put_raw(wires);
+  const auto verdicts = world->engine->tree().all_gather(world_context, 0, all_ranks(size), paths.bytes(), deadline,
+                                                         [&] { made->check(); });
   for (int r = 0; r < size; ++r) {
-    const auto& verdict = verdicts[static_cast<std::size_t>(r)];
-    if (verdict.empty()) continue;
-    made->state().poison(Error(ErrorCode::transport,
-                               fmt::format("joining failed on rank {}: {}", r,
-                                           std::string(reinterpret_cast<const char*>(verdict.data()), verdict.size())),
+    base::ByteReader verdict(verdicts[static_cast<std::size_t>(r)]);
+    const std::string failure(verdict.get_string());
+    if (failure.empty()) {
+      const auto bits = verdict.get_raw(wires.size());
+      world->wires.emplace_back(bits.begin(), bits.end());
+      continue;
+    }
+    made->state().poison(Error(ErrorCode::transport, fmt::format("joining failed on rank {}: {}", r, failure),
                                "see RONDO_DEBUG=INFO on that rank for the paths it tried", r));
     throw made->state().error();
   }
+  made->learn_paths();
   if (base::log_enabled(LogLevel::info, Subsystem::init)) {
     base::log(LogLevel::info, Subsystem::init, "Rondo {}: rank {} of {} on {} ({} cores for this process)", version(),
               rank, size, host_name(), cores);
@@ -199,7 +210,7 @@ std::shared_ptr<Implementation> join_world(const UniqueId& id, int rank, int siz
     for (const Collective c :
          {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter, Collective::broadcast})
       for (std::uint64_t bytes = 8, last = 0; bytes <= (1U << 30U); bytes *= 4) {
-        const auto& algorithm = tuner::choose(world->policy, {c, size, 0}, bytes);
+        const auto& algorithm = tuner::choose(world->policy, {c, size, 0}, bytes, made->paths());
         const auto now = reinterpret_cast<std::uintptr_t>(&algorithm);
         if (now != last)
           base::log(LogLevel::info, Subsystem::plan, "{} from {} bytes: {}", name_of(c), bytes, algorithm.name);
@@ -259,7 +270,7 @@ std::vector<std::shared_ptr<Implementation>> make_local_world(int size, const Co
         std::make_unique<bootstrap::ControlTree>(system, r, size, std::move(links[i]), base::Nanoseconds{0}, describe);
     parts.bell = &sets[i]->own_bell();
     parts.fabric = std::move(sets[i]);
-    parts.back_off = back_off_for(size, cores);
+    set_back_off(parts, size, cores);
     parts.describe = describe;
     auto world = make_world(settings, size);
     world->engine = std::make_shared<engine::Engine>(std::move(parts));

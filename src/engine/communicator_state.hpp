@@ -39,6 +39,7 @@ class CommunicatorState {
   FlightRecorder recorder;
   std::atomic<bool> error_seen{false};  // the user has been given the poisoning error
   std::atomic<int> in_flight{0};        // operations submitted and not ended
+  std::atomic<bool> has_wires{false};   // some pair of members shares no memory; set before the first operation
 
   bool poisoned() const { return poisoned_.load(std::memory_order_acquire); }  // pairs with poison()
   // True if this error is the first.

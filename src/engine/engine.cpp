@@ -22,7 +22,10 @@ constexpr Nanoseconds nap = 5 * millisecond;
 
 }  // namespace
 
-Engine::Engine(EngineParts parts) : parts_(std::move(parts)) { parts_.back_off.nap = nap; }
+Engine::Engine(EngineParts parts) : parts_(std::move(parts)) {
+  parts_.back_off.nap = nap;
+  parts_.wire_back_off.nap = nap;
+}
 
 Engine::~Engine() { stop(); }
 
@@ -243,8 +246,9 @@ void Engine::run(Operation& operation) {
   operation.timing.started = false;
   operation.timing.foreign_until = base::never;
   CommunicatorState& communicator = operation.communicator();
-  const std::uint32_t looks = std::min(parts_.back_off.spins, parts_.system->spin_limit());
-  base::BackOff after_looks = parts_.back_off;
+  const base::BackOff& back_off = back_off_of(operation);
+  const std::uint32_t looks = std::min(back_off.spins, parts_.system->spin_limit());
+  base::BackOff after_looks = back_off;
   after_looks.spins = 0;
   bool ended = false;
   const auto look = [&] {
@@ -345,8 +349,8 @@ bool Engine::wait(const std::shared_ptr<Operation>& operation, Nanoseconds limit
       operation->disown();
     };
     const auto result = base::wait_until(
-        *parts_.system, *parts_.bell, parts_.back_off, deadline, look, [&] { owned([&] { check_time(*operation); }); },
-        [&] { owned([&] { operation->arm(); }); });
+        *parts_.system, *parts_.bell, back_off_of(*operation), deadline, look,
+        [&] { owned([&] { check_time(*operation); }); }, [&] { owned([&] { operation->arm(); }); });
     if (result == base::WaitResult::deadline) break;
   }
   wake_worker();

@@ -30,6 +30,7 @@ struct EngineParts {
   std::unique_ptr<transport::Fabric> fabric;
   base::DoorbellWord* bell = nullptr;  // lives in the fabric's memory
   base::BackOff back_off;
+  base::BackOff wire_back_off;        // of communicators with wires, where a look costs system calls
   std::vector<std::string> describe;  // by world rank, "rank 3 (host, pid 17)"
   std::shared_ptr<void> keep_alive;   // destroyed last
 };
@@ -79,6 +80,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Visit visit(Operation& operation) noexcept;
   static bool spin(Operation& operation, std::uint32_t looks);
   Visit visit_owned(const std::shared_ptr<Operation>& operation);
+  const base::BackOff& back_off_of(const Operation& operation) const {
+    return operation.communicator().has_wires.load(std::memory_order_relaxed) ? parts_.wire_back_off : parts_.back_off;
+  }
   void start_timing(Operation& operation);
   void check_time(Operation& operation);
   void end(const std::shared_ptr<Operation>& operation);

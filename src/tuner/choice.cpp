@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 
 namespace rondo::tuner {
 namespace {
@@ -20,11 +21,13 @@ struct Preference {
   std::uint64_t up_to;  // bytes
   std::int32_t most_ranks;
   std::string_view algorithm;
+  std::optional<Paths> paths = std::nullopt;  // any
 };
 constexpr std::uint64_t any_size = std::numeric_limits<std::uint64_t>::max();
 constexpr std::int32_t any_ranks = std::numeric_limits<std::int32_t>::max();
 // The first row that fits and exists for the shape is taken.
 constexpr Preference preferences[] = {
+    {Collective::all_reduce, 65536, any_ranks, "recursive_doubling", Paths::wires},
     {Collective::all_reduce, 2048, 32, "one_shot"},
     {Collective::all_reduce, 16384, 2, "one_shot"},
     {Collective::all_reduce, 2048, any_ranks, "recursive_doubling"},
@@ -116,7 +119,7 @@ std::vector<Pin> parse_pins(std::string_view text) {
   return pins;
 }
 
-const Algorithm& choose(const Policy& policy, const plan::Shape& shape, std::uint64_t bytes) {
+const Algorithm& choose(const Policy& policy, const plan::Shape& shape, std::uint64_t bytes, Paths paths) {
   for (const Pin& pin : policy.pins) {
     if (pin.collective != shape.collective || bytes < pin.from || (bytes >= pin.to && pin.to != any_size)) continue;
     if (!usable(policy, *pin.algorithm, shape))
@@ -129,6 +132,7 @@ const Algorithm& choose(const Policy& policy, const plan::Shape& shape, std::uin
   }
   for (const Preference& p : preferences) {
     if (p.collective != shape.collective || bytes > p.up_to || shape.size > p.most_ranks) continue;
+    if (p.paths.value_or(paths) != paths) continue;
     const Algorithm* a = algorithms::find(shape.collective, p.algorithm);
     if (a != nullptr && usable(policy, *a, shape)) return *a;
   }
@@ -138,8 +142,8 @@ const Algorithm& choose(const Policy& policy, const plan::Shape& shape, std::uin
               fmt::format("no algorithm for {} on {} ranks", name_of(shape.collective), shape.size));
 }
 
-std::string explain(const Policy& policy, const plan::Shape& shape, std::uint64_t bytes) {
-  const Algorithm& chosen = choose(policy, shape, bytes);
+std::string explain(const Policy& policy, const plan::Shape& shape, std::uint64_t bytes, Paths paths) {
+  const Algorithm& chosen = choose(policy, shape, bytes, paths);
   bool pinned = false;
   for (const Pin& pin : policy.pins)
     pinned =

@@ -50,8 +50,12 @@ class Hosts : public testing::Test {
                            {"RONDO_DEBUG=INFO"});
     EXPECT_EQ(job->finish(), 0) << job->story();
     EXPECT_EQ(count(job->text(), "# Out of bounds values : 0 OK"), 1) << job->story();
-    // Each rank tells how it reaches whom: one neighbour by shared memory, two by tcp.
+    // Each rank tells how it reaches whom: one neighbour by shared memory, two by tcp; and that wires are among them
+    // decides for all alike.
     for (int rank = 0; rank < 4; ++rank) {
+      const std::string choice =
+          "[" + std::to_string(rank) + "] RONDO INFO PLAN all_reduce from 8 bytes: recursive_doubling";
+      EXPECT_EQ(count(job->text(), choice), 1) << choice << " is missing in " << job->story();
       for (int peer = 0; peer < 4; ++peer) {
         if (peer == rank) continue;
         const std::string path = "[" + std::to_string(rank) + "] RONDO INFO NET to rank " + std::to_string(peer) +

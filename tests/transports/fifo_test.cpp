@@ -223,5 +223,21 @@ TEST(TcpFifo, ClosedReceiverIsAnErrorOfTheSender) {
   }
 }
 
+// Not of open_send(): only while it steps an operation does the engine ask the control tree who has died.
+TEST(TcpFifo, PeerThatHasEndedIsAnErrorOfTheSendersWire) {
+  Ranks ranks(2, "tcp");
+  EXPECT_EQ(ranks[0].name(1), "tcp");  // probed while it lived
+  ranks.end(1);
+  SendEnd* const send = ranks[0].open_send({1, 0, 1, 0});
+  try {
+    wait_for(ranks[0], send->pump, [] { return false; });
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::transport);
+    EXPECT_EQ(error.peer(), 1);
+    EXPECT_NE(error.message().find("cannot be reached over tcp"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace rondo::transport::test

@@ -92,6 +92,8 @@ class Ranks {
       rank->service = std::make_unique<ServiceThread>(*rank->poller, [set = rank->set.get()] { set->service(); });
     }
   }
+  // As if the rank's process had ended.
+  void end(int rank) { ranks_[static_cast<std::size_t>(rank)].reset(); }
   TransportSet& operator[](int rank) { return *ranks_[static_cast<std::size_t>(rank)]->set; }
 
  private:

@@ -94,6 +94,14 @@ TEST(Choice, SmallMessagesTakeTheAlgorithmOfLowLatency) {
   EXPECT_EQ(name(Collective::barrier, 4, 0), "one_shot");
 }
 
+TEST(Choice, OverWiresSmallMessagesTakeTheAlgorithmOfFewMessages) {
+  const Policy policy;
+  const plan::Shape shape{Collective::all_reduce, 4, 0};
+  EXPECT_EQ(choose(policy, shape, 8, Paths::wires).name, "recursive_doubling");
+  EXPECT_EQ(choose(policy, shape, 1 << 20, Paths::wires).name, "two_shot");
+  EXPECT_NE(explain(policy, shape, 8, Paths::wires), explain(policy, shape, 8, Paths::memory));
+}
+
 TEST(Choice, ExistsForEveryCollectiveSizeAndNumberOfRanks) {
   for (const bool deterministic : {false, true}) {
     Policy policy;
@@ -101,15 +109,16 @@ TEST(Choice, ExistsForEveryCollectiveSizeAndNumberOfRanks) {
     for (int c = 0; c <= static_cast<int>(Collective::scatter_v); ++c)
       for (const int n : {1, 2, 3, 16, 17, 33, 1000})
         for (const std::uint64_t bytes :
-             {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 12, ~std::uint64_t{0}}) {
-          const plan::Shape shape{even_form(static_cast<Collective>(c)), n, 0};
-          const auto& a = choose(policy, shape, bytes);
-          EXPECT_EQ(a.collective, shape.collective);
-          EXPECT_TRUE(a.supports(shape));
-          if (deterministic) {
-            EXPECT_TRUE(a.rank_ordered) << a.name;
+             {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{1} << 12, ~std::uint64_t{0}})
+          for (const Paths paths : {Paths::memory, Paths::wires}) {
+            const plan::Shape shape{even_form(static_cast<Collective>(c)), n, 0};
+            const auto& a = choose(policy, shape, bytes, paths);
+            EXPECT_EQ(a.collective, shape.collective);
+            EXPECT_TRUE(a.supports(shape));
+            if (deterministic) {
+              EXPECT_TRUE(a.rank_ordered) << a.name;
+            }
           }
-        }
   }
 }
 

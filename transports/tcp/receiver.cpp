@@ -1,6 +1,8 @@
 #include "transports/tcp/receiver.hpp"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,6 +12,12 @@
 #include <utility>
 
 namespace rondo::transport::tcp {
+namespace {
+
+// A sender may have ten segments on the way before the first acknowledgement (RFC 6928).
+constexpr std::uint64_t acknowledged_together = 8;
+
+}  // namespace
 
 std::shared_ptr<TcpReceiver> TcpReceiver::create(const Surroundings& around, const ConnectionKey& key,
                                                  const FifoLayout& layout, base::FileDescriptor fd) {
@@ -68,10 +76,34 @@ bool TcpReceiver::parse() {
     line.length_and_kind = header_.length_and_kind;
     line.number.store(++next_, std::memory_order_release);  // matches the acquire load in ReceiveEnd::try_peek
     in_message_ = false;
+    if (next_ - acknowledged_ >= acknowledged_together) acknowledge();
   }
 }
 
+// A socket that only receives acknowledges each small message by a packet of its own, which costs as much as sending
+// one (docs/performance.md). So the kernel is told to hold acknowledgements back (turning TCP_QUICKACK off), and to
+// send what is due (turning it on) every few messages and before this rank sleeps. It still acknowledges every second
+// full segment, and whatever is 40 ms old, by itself.
+void TcpReceiver::acknowledge() {
+  for (const int quick : {1, 0}) ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_QUICKACK, &quick, sizeof quick);
+  acknowledged_ = next_;
+}
+
+// One system call: `direct` bytes into the message that is coming in, what is behind them into the read-ahead buffer.
+ssize_t TcpReceiver::receive(std::size_t direct) {
+  std::byte* const ahead = &ahead_[ahead_last_];
+  const std::size_t room = ahead_bytes - ahead_last_;
+  if (direct == 0) return ::recv(fd_.get(), ahead, room, MSG_DONTWAIT);
+  std::array<iovec, 2> parts{{{destination() + got_, direct}, {ahead, room}}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+}
+
 void TcpReceiver::progress() {
+  // What the owner has not used yet comes first; the kernel keeps the rest.
+  if (next_ != end_.credit->consumed.load(std::memory_order_relaxed)) return;
   while (parse()) {
     if (at_end_) return ended(end_error_);
     // At most a part of a header is left ahead: move it to the front.
@@ -79,15 +111,8 @@ void TcpReceiver::progress() {
               ahead_.begin() + static_cast<std::ptrdiff_t>(ahead_last_), ahead_.begin());
     ahead_last_ -= std::exchange(ahead_first_, 0);
 
-    std::array<iovec, 2> parts;
-    std::size_t count = 0;
     const std::size_t direct = in_message_ ? header_.length() - got_ : 0;
-    if (direct != 0) parts[count++] = {destination() + got_, direct};
-    parts[count++] = {&ahead_[ahead_last_], ahead_bytes - ahead_last_};
-    msghdr message{};
-    message.msg_iov = parts.data();
-    message.msg_iovlen = count;
-    const ssize_t result = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+    const ssize_t result = receive(direct);
     if (result < 0) {
       if (errno == EAGAIN) return;
       if (errno == EINTR) continue;
@@ -114,13 +139,14 @@ void TcpReceiver::ended(int error) {
   if (next_ != end_.credit->consumed.load(std::memory_order_relaxed)) return;
   throw Error(ErrorCode::transport,
               fmt::format("the tcp connection from rank {} {}{}", key_.source,
-                          error == 0 ? "was closed by that rank" : "broke: recvmsg: ",
+                          error == 0 ? "was closed by that rank" : "broke: receive: ",
                           error == 0 ? std::string() : std::generic_category().message(error)),
               "that rank may have ended; see its output", key_.source);
 }
 
 void TcpReceiver::arm() {
   if (full() || at_end_) return;  // the next news is the owner's own
+  if (acknowledged_ != next_) acknowledge();
   if (armed_.exchange(true, std::memory_order_seq_cst)) return;
   around_.events.arm(fd_.get(), token_, true, false);
 }

@@ -38,6 +38,8 @@ class TcpReceiver final : public Pump, public WireEvents::Handler, public std::e
   static constexpr std::size_t ahead_bytes = 8192;
 
   bool parse();
+  void acknowledge();
+  ssize_t receive(std::size_t direct);
   void begin_message();
   std::byte* destination();
   bool full() const;
@@ -51,7 +53,8 @@ class TcpReceiver final : public Pump, public WireEvents::Handler, public std::e
   std::uint64_t token_ = 0;
   std::atomic<bool> armed_{false};
 
-  std::uint64_t next_ = 0;  // index of the message that comes in
+  std::uint64_t next_ = 0;          // index of the message that comes in
+  std::uint64_t acknowledged_ = 0;  // messages that had come when the last acknowledgement was asked for
   bool in_message_ = false;
   MessageHeader header_;  // of that message, while in_message_
   std::size_t got_ = 0;   // bytes of its payload

@@ -91,7 +91,11 @@ SendEnd* TcpTransport::open_send(const ConnectionKey& key) {
     place = std::make_shared<tcp::TcpSender>(around_, key, layout_, std::move(addresses));
     sender = place;
   }
-  sender->flush();  // starts to connect; the receiver may wait for the connection before anything is sent on it
+  try {
+    sender->flush();  // starts to connect; the receiver may wait for the connection before anything is sent on it
+  } catch (const Error&) {
+    // Kept for the owner's next flush() or progress(), from where the engine asks first whether the peer has died.
+  }
   return &sender->end();
 }
 
