@@ -31,7 +31,7 @@ SMALL = 32 * KIB  # up to here single calls are timed too, for their p99
 LARGE = 2 * MIB  # from here on buffers rotate, so that memory is measured and not the cache
 WORKING_SET = 256 * MIB
 
-PEERS = {"mpi": (jobs.mpi_job, ("shm", "tcp"), "mpi_peer"), "gloo": (jobs.gloo_job, ("tcp",), "gloo_peer")}
+PEERS = {"mpi": (jobs.mpi_job, ("shm", "tcp"), "mpi_peer"), "gloo": (jobs.gloo_job, ("shm", "tcp"), "gloo_peer")}
 
 
 def parse_arguments():
