@@ -38,15 +38,14 @@ int usable_cores() {
   return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-// With a core for each rank a peer answers within a microsecond, so looking pays; else the core must be given away
-// soon. Looking at wires costs a system call each, and so does giving the core away; but sleeping until a wire has news
-// takes the service thread as well.
+// With a core for each rank a peer answers soon, so looking pays; else the core must be given away soon. Looking at
+// wires costs a system call each, and so does giving the core away; but sleeping until a wire has news takes the
+// service thread as well.
 void set_back_off(engine::EngineParts& parts, int ranks_here, int cores) {
   if (ranks_here <= cores) return;
   parts.back_off.spins = 20;
   parts.back_off.yields = 20;
   parts.wire_back_off.spins = 1;
-  parts.wire_back_off.yields = 1000;
 }
 
 std::string host_name() {

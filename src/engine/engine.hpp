@@ -30,7 +30,8 @@ struct EngineParts {
   std::unique_ptr<transport::Fabric> fabric;
   base::DoorbellWord* bell = nullptr;  // lives in the fabric's memory
   base::BackOff back_off;
-  base::BackOff wire_back_off;        // of communicators with wires, where a look costs system calls
+  // Of communicators with wires, where a look is a system call, and a peer answers within ten microseconds.
+  base::BackOff wire_back_off{.spins = 30, .yields = 1000};
   std::vector<std::string> describe;  // by world rank, "rank 3 (host, pid 17)"
   std::shared_ptr<void> keep_alive;   // destroyed last
 };

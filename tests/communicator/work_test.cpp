@@ -77,13 +77,17 @@ TEST(AsynchronousWork, MayBeWaitedForBySeveralThreads) {
 
 TEST(AsynchronousWork, CarriesTheErrorAndOutlivesItsCommunicator) {
   std::vector<Work> works(2);
+  std::promise<void> issued;
+  const std::future<void> was_issued = issued.get_future();
   with_ranks(2, [&](Communicator& comm) {
     auto data = filled(4, 1);
     const Stream stream;
     if (comm.rank() == 0) {
       works[0] = comm.all_reduce(std::span(data), {}, {&stream, {}});
+      issued.set_value();
       EXPECT_EQ(code_of([&] { works[0].wait(); }), ErrorCode::aborted);
     } else {
+      was_issued.wait_for(seconds(10));  // an abort before would refuse the call itself
       comm.abort("enough");
     }
   });
