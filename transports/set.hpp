@@ -53,6 +53,7 @@ class TransportSet final : public Fabric {
 
   // "shm", "tcp" or "self", and why that one (and why not those before it). May probe.
   std::string_view name(int peer) override { return choice(peer).name; }
+  bool is_wire(int peer) { return choice(peer).transport->is_wire(); }
   const std::string& why(int peer) override { return choice(peer).why; }
 
   SendEnd* open_send(const ConnectionKey& key) override;

@@ -54,6 +54,8 @@ class Transport {
   virtual ~Transport() = default;
 
   virtual std::string_view name() const = 0;  // "self", "shm", "tcp", "sim"
+  // Ends have a pump: a look at them is a system call, and a message costs a network's latency.
+  virtual bool is_wire() const { return false; }
   virtual std::vector<std::byte> address() = 0;
   // table[r] is what rank r's address() returned; empty where that rank has no such transport.
   virtual void start(int rank, std::span<const std::vector<std::byte>> table) = 0;

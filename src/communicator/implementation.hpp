@@ -95,7 +95,6 @@ class Implementation final : public executor::ConnectionSource, public std::enab
   const std::shared_ptr<const Prepared>& prepare(const CollectiveCall& call);
   std::shared_ptr<Prepared> make_prepared(const CollectiveCall& call);
   executor::BoundPlan& bound_plan(const algorithms::Algorithm& algorithm, const plan::Shape& shape, int channel);
-
   base::Nanoseconds limit(const CallOptions& options) const;
   // Refuses a negative deadline, and a stream of another world; binds the stream to this one.
   void check_options(const CallOptions& options) const;

@@ -175,7 +175,7 @@ std::shared_ptr<Implementation> join_world(const UniqueId& id, int rank, int siz
   try {
     set->probe_all();
     for (int r = 0; r < size; ++r)
-      if (set->name(r) == "tcp") wires[static_cast<std::size_t>(r) / 8] |= std::byte{1} << r % 8;
+      if (set->is_wire(r)) wires[static_cast<std::size_t>(r) / 8] |= std::byte{1} << r % 8;
   } catch (const std::exception& error) {
     why = error.what();
   }

@@ -45,11 +45,16 @@ constexpr Preference preferences[] = {
     {Collective::barrier, any_size, any_ranks, "recursive_doubling"},
 };
 
-std::string names_for(Collective collective) {
+template <class Wanted>
+std::string names_of(Wanted&& wanted) {
   std::string names;
   for (const Algorithm& a : algorithms::all())
-    if (a.collective == collective) names += fmt::format("{}{}", names.empty() ? "" : ", ", a.name);
+    if (wanted(a)) names += fmt::format("{}{}", names.empty() ? "" : ", ", a.name);
   return names;
+}
+
+std::string names_for(Collective collective) {
+  return names_of([&](const Algorithm& a) { return a.collective == collective; });
 }
 
 [[noreturn]] void refuse(std::string_view text, const std::string& why) {
@@ -61,6 +66,10 @@ bool usable(const Policy& policy, const Algorithm& a, const plan::Shape& shape) 
   const bool reduces = shape.collective == Collective::all_reduce || shape.collective == Collective::reduce ||
                        shape.collective == Collective::reduce_scatter;
   return a.supports(shape) && (!policy.deterministic || !reduces || a.rank_ordered);
+}
+
+std::string names_usable(const Policy& policy, const plan::Shape& shape) {
+  return names_of([&](const Algorithm& a) { return a.collective == shape.collective && usable(policy, a, shape); });
 }
 
 }  // namespace
@@ -127,7 +136,7 @@ const Algorithm& choose(const Policy& policy, const plan::Shape& shape, std::uin
                   fmt::format("RONDO_ALGO pins {} of {} bytes to {}, which {} for {} ranks", name_of(shape.collective),
                               bytes, pin.algorithm->name,
                               pin.algorithm->supports(shape) ? "is not deterministic" : "does not exist", shape.size),
-                  fmt::format("use one of {}", names_for(shape.collective)));
+                  fmt::format("use one of {}", names_usable(policy, shape)));
     return *pin.algorithm;
   }
   for (const Preference& p : preferences) {

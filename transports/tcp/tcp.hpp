@@ -38,6 +38,7 @@ class TcpTransport final : public Transport {
   ~TcpTransport() override;
 
   std::string_view name() const override { return "tcp"; }
+  bool is_wire() const override { return true; }
   std::vector<std::byte> address() override;
   void start(int rank, std::span<const std::vector<std::byte>> table) override;
   Reach probe(int peer) override;
