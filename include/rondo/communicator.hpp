@@ -8,6 +8,8 @@
 // except for the in-place form given with each collective. A null pointer is accepted only with a count of zero. An
 // argument that can be judged alone is refused at once with Error(invalid_argument) and the communicator stays usable;
 // ranks that differ in operation, count, type, operator, root or order all get Error(mismatch) naming both sides.
+// Split, allocate and close have their place in that order: a rank that is in one while a peer goes on only after a
+// collective that this rank has not called is a mismatch too (once that has lasted half a second).
 //
 // Errors: after any error other than invalid_argument the communicator is poisoned on all ranks: every call throws that
 // error again, until it is destroyed.
@@ -125,9 +127,10 @@ class RONDO_API Communicator {
   Work scatter_v(const void* input, std::span<const std::size_t> counts, std::span<const std::size_t> displacements,
                  void* output, std::size_t count, DataType type, int root, const CallOptions& options = {});
 
-  // Point to point. Messages between two ranks with the same tag arrive in order. A blocking send may return before the
-  // receive started only as far as the connection's buffers reach: use a Group for exchanges. A receive takes exactly
-  // `count` elements: a message of another length or type is Error(mismatch). `source` may be any_source.
+  // Point to point. Any int is a tag. Messages between two ranks with the same tag arrive in order. A blocking send may
+  // return before the receive started only as far as the connection's buffers reach: use a Group for exchanges. A
+  // receive takes exactly `count` elements: a message of another length or type is Error(mismatch). `source` may be
+  // any_source.
   Work send(const void* data, std::size_t count, DataType type, int destination, int tag = 0,
             const CallOptions& options = {});
   Work receive(void* data, std::size_t count, DataType type, int source, int tag = 0, const CallOptions& options = {});

@@ -228,6 +228,22 @@ Work Implementation::start(const std::shared_ptr<engine::Operation>& operation,
   return Work(std::move(work));
 }
 
+void Implementation::remember_pairs(const CollectiveCall& call, std::uint64_t sequence) {
+  if (!call.uneven() || !engine::counts_are_local(call.collective)) return;
+  std::vector<std::size_t> counts[2];  // in, out
+  const executor::ChunkTable* tables[2] = {call.input_table, call.output_table};
+  const Collective all_to_many[2] = {Collective::scatter_v, Collective::gather_v};
+  for (int side = 0; side < 2; ++side) {
+    const bool one_each = call.collective == Collective::all_to_all_v || call.collective == all_to_many[side];
+    if (one_each) counts[side] = tables[side]->lengths;  // the tables of ranks other than the root are empty
+    else if (rank() != call.root) {
+      counts[side].resize(static_cast<std::size_t>(size()));
+      counts[side][static_cast<std::size_t>(call.root)] = tables[side]->length(0);
+    }
+  }
+  state_->pair_counts.add(sequence, std::move(counts[0]), std::move(counts[1]));
+}
+
 Work Implementation::collective(const CollectiveCall& call, const CallOptions& options) {
   check();
   const std::unique_lock lock(issue_);
@@ -238,6 +254,7 @@ Work Implementation::collective(const CollectiveCall& call, const CallOptions& o
     last_collective_.reset();
     inline_->work->error = nullptr;
     inline_->timing.limit = limit(options);
+    remember_pairs(call, sequence_ + 1);
     inline_->set(prepared, call.input, call.output, call.op.factor, ++sequence_);
     inline_->start();
     try {
@@ -251,6 +268,7 @@ Work Implementation::collective(const CollectiveCall& call, const CallOptions& o
   }
   check_options(options);  // refused before the collective has a number
   auto operation = std::make_shared<CollectiveOperation>(state_, *this);
+  remember_pairs(call, sequence_ + 1);
   operation->set(prepared, call.input, call.output, call.op.factor, ++sequence_);
   auto order = std::exchange(last_collective_, operation);
   Work work = start(operation, std::move(order), options);
@@ -344,15 +362,11 @@ const std::byte* Implementation::peer_window(int peer, transport::WindowReferenc
 }
 
 std::vector<std::vector<std::byte>> Implementation::exchange(std::span<const std::byte> bytes, const char* what) {
-  std::uint64_t sequence = 0;
-  {
-    const std::lock_guard lock(control_mutex_);
-    sequence = ++exchanges_;
-  }
   base::ByteWriter out;
   out.put_string(what).put_raw(bytes);
   engine::Engine& engine = *world_->engine;
-  auto all = engine.tree().all_gather(state_->context, sequence, state_->members, out.bytes(),
+  const engine::OpenExchange open(state_->exchanges, what, engine.system().now());
+  auto all = engine.tree().all_gather(state_->context, open.number(), state_->members, out.bytes(),
                                       engine.system().now() + world_->settings.deadline, [this] { check(); });
   for (std::size_t r = 0; r < all.size(); ++r) {
     base::ByteReader in(all[r]);
@@ -372,11 +386,7 @@ std::vector<std::vector<std::byte>> Implementation::exchange(std::span<const std
 
 std::shared_ptr<Implementation> Implementation::split(const SplitOptions& options) {
   check();
-  std::uint64_t number = 0;
-  {
-    const std::lock_guard lock(control_mutex_);
-    number = ++splits_;
-  }
+  const std::uint64_t number = ++splits_;
   base::ByteWriter out;
   out.put<std::uint8_t>(options.color ? 1 : 0)
       .put<std::int64_t>(options.color.value_or(0))

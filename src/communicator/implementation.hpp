@@ -94,6 +94,8 @@ class Implementation final : public executor::ConnectionSource, public std::enab
 
   const std::shared_ptr<const Prepared>& prepare(const CollectiveCall& call);
   std::shared_ptr<Prepared> make_prepared(const CollectiveCall& call);
+  // Before an uneven collective whose counts only pairs know is recorded: what this rank exchanges with each.
+  void remember_pairs(const CollectiveCall& call, std::uint64_t sequence);
   executor::BoundPlan& bound_plan(const algorithms::Algorithm& algorithm, const plan::Shape& shape, int channel);
   base::Nanoseconds limit(const CallOptions& options) const;
   // Refuses a negative deadline, and a stream of another world; binds the stream to this one.
@@ -127,9 +129,7 @@ class Implementation final : public executor::ConnectionSource, public std::enab
   std::shared_ptr<Matcher> matcher_;
   std::map<int, std::shared_ptr<engine::Operation>> last_send_;  // by destination
 
-  std::mutex control_mutex_;
-  std::uint64_t exchanges_ = 0;
-  std::uint64_t splits_ = 0;
+  std::atomic<std::uint64_t> splits_{0};
 };
 
 // Group's thread-local list: true and the operation is kept if this thread is inside a Group.

@@ -6,7 +6,9 @@
 #include <rondo/error.hpp>
 
 #include "base/system.hpp"
+#include "engine/exchanges.hpp"
 #include "engine/flight_recorder.hpp"
+#include "engine/pair_counts.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +27,7 @@ struct PeerStatus {
   std::uint64_t last_called = 0;
   bool running = false;  // its operation last_called has not ended
   std::string text;      // its progress
+  std::string exchange;  // the split, allocate or close it is in; empty: none
   base::Nanoseconds heard = 0;
 };
 
@@ -37,6 +41,8 @@ class CommunicatorState {
   const std::vector<int> members;  // world ranks by rank
   const int rank;
   FlightRecorder recorder;
+  Exchanges exchanges;
+  PairCounts pair_counts;
   std::atomic<bool> error_seen{false};  // the user has been given the poisoning error
   std::atomic<int> in_flight{0};        // operations submitted and not ended
   std::atomic<bool> has_wires{false};   // some pair of members shares no memory; set before the first operation
@@ -82,6 +88,20 @@ class CommunicatorState {
     const std::lock_guard lock(mutex_);
     return progress_;
   }
+  // A thread goes on only after collective `sequence` (it waits for it until it ends or fails).
+  void begin_wait(std::uint64_t sequence) {
+    const std::lock_guard lock(mutex_);
+    waits_.insert(sequence);
+  }
+  void end_wait(std::uint64_t sequence) {
+    const std::lock_guard lock(mutex_);
+    waits_.erase(waits_.find(sequence));
+  }
+  // The latest collective that a thread so waits for; 0: none does.
+  std::uint64_t latest_wait() const {
+    const std::lock_guard lock(mutex_);
+    return waits_.empty() ? 0 : *waits_.rbegin();
+  }
 
  private:
   std::atomic<bool> poisoned_{false};
@@ -89,6 +109,7 @@ class CommunicatorState {
   std::shared_ptr<Error> error_;
   std::map<int, PeerStatus> statuses_;
   std::string progress_;
+  std::multiset<std::uint64_t> waits_;
 };
 
 }  // namespace rondo::engine

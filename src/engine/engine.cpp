@@ -20,6 +20,26 @@ constexpr Nanoseconds time_for_verdict = 250 * millisecond;
 constexpr Nanoseconds time_for_explanation = 1500 * millisecond;
 constexpr Nanoseconds nap = 5 * millisecond;
 
+// A thread that goes on only after an operation: its communicator knows of it from the first nap to the end.
+class BlockedThread {
+ public:
+  explicit BlockedThread(const Operation& operation) : operation_(&operation) {}
+  BlockedThread(const BlockedThread&) = delete;
+  BlockedThread& operator=(const BlockedThread&) = delete;
+  ~BlockedThread() {
+    if (noted_) operation_->communicator().end_wait(operation_->sequence());
+  }
+  void note() {
+    if (noted_ || operation_->sequence() == 0) return;
+    operation_->communicator().begin_wait(operation_->sequence());
+    noted_ = true;
+  }
+
+ private:
+  const Operation* operation_;
+  bool noted_ = false;
+};
+
 }  // namespace
 
 Engine::Engine(EngineParts parts) : parts_(std::move(parts)) {
@@ -251,6 +271,7 @@ void Engine::run(Operation& operation) {
   base::BackOff after_looks = back_off;
   after_looks.spins = 0;
   bool ended = false;
+  BlockedThread blocked(operation);
   const auto look = [&] {
     const Visit result = visit(operation);
     ended = result == Visit::ended;
@@ -262,7 +283,11 @@ void Engine::run(Operation& operation) {
     } catch (...) {  // visit() meets it again, and judges it
     }
     base::wait_until(
-        *parts_.system, *parts_.bell, after_looks, base::never, look, [&] { check_time(operation); },
+        *parts_.system, *parts_.bell, after_looks, base::never, look,
+        [&] {
+          blocked.note();
+          check_time(operation);
+        },
         [&] { operation.arm(); });
   }
   const bool failed = operation.work->error != nullptr;
@@ -332,6 +357,9 @@ bool Engine::wait(const std::shared_ptr<Operation>& operation, Nanoseconds limit
   const Nanoseconds now = parts_.system->now();
   const Nanoseconds deadline = limit >= base::never - now ? base::never : now + limit;
   bool runnable = false;
+  // A wait that ends before the operation's own deadline may be followed by anything.
+  const bool goes_on_only_after = limit >= operation->timing.limit;
+  BlockedThread blocked(*operation);
   const auto look = [&] {
     if (finished()) return true;
     if (!runnable) {
@@ -350,7 +378,11 @@ bool Engine::wait(const std::shared_ptr<Operation>& operation, Nanoseconds limit
     };
     const auto result = base::wait_until(
         *parts_.system, *parts_.bell, back_off_of(*operation), deadline, look,
-        [&] { owned([&] { check_time(*operation); }); }, [&] { owned([&] { operation->arm(); }); });
+        [&] {
+          if (goes_on_only_after) blocked.note();
+          owned([&] { check_time(*operation); });
+        },
+        [&] { owned([&] { operation->arm(); }); });
     if (result == base::WaitResult::deadline) break;
   }
   wake_worker();

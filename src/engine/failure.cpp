@@ -1,11 +1,12 @@
 // How the engine explains what goes wrong: inquiries among ranks, mismatches, deadlines, failed ranks.
 //
-// A rank whose operation waits for 20 ms floods an inquiry with its latest signatures, and again at growing intervals:
+// A rank whose operation waits for 20 ms asks all others, with its latest signatures, and again at growing intervals:
 // earlier ones too, since operations that differ may have ended on both sides (two roots that only sent).
-// Everybody who holds another signature under the same number floods the verdict, which poisons the communicator on all
-// ranks; everybody else answers where he is, so that a deadline can say who is missing.
+// Everybody who can prove a mismatch from that (judgement.hpp) floods the verdict, which poisons the communicator on
+// all ranks; everybody else answers where he is, so that a deadline can say who is missing.
 #include "base/log.hpp"
 #include "engine/engine.hpp"
+#include "engine/judgement.hpp"
 #include "engine/messages.hpp"
 
 #include <fmt/format.h>
@@ -61,10 +62,24 @@ void Engine::inquire(Operation& operation) {
   CommunicatorState& communicator = operation.communicator();
   const std::uint64_t last = operation.sequence();
   if (!communicator.recorder.find(last)) return;  // point-to-point: nothing to compare
-  std::vector<Signature> signatures;              // oldest first, so that the first difference is named
-  for (std::uint64_t n = last > signatures_an_inquiry ? last - signatures_an_inquiry + 1 : 1; n <= last; ++n)
-    if (const auto record = communicator.recorder.find(n)) signatures.push_back(record->signature);
-  parts_.tree->flood(inquiry, communicator.context, encode_inquiry(signatures));
+  Inquiry question;
+  const std::uint64_t first = last > Inquiry::most_signatures ? last - Inquiry::most_signatures + 1 : 1;
+  for (std::uint64_t n = first; n <= last; ++n)  // oldest first, so that the first difference is named
+    if (const auto record = communicator.recorder.find(n)) question.signatures.push_back(record->signature);
+  question.blocked = communicator.latest_wait() >= last;
+  question.exchanges = communicator.exchanges.begun();
+  const auto is_old = [&](const PairCount& pair) { return pair.sequence < first || pair.sequence > last; };
+  if (communicator.pair_counts.empty()) {
+    parts_.tree->flood(inquiry, communicator.context, encode(question));
+    return;
+  }
+  for (int peer = 0; peer < static_cast<int>(communicator.members.size()); ++peer) {
+    if (peer == communicator.rank) continue;
+    question.pairs = communicator.pair_counts.with(peer);
+    std::erase_if(question.pairs, is_old);
+    parts_.tree->send(communicator.members[static_cast<std::size_t>(peer)], inquiry, communicator.context,
+                      encode(question));
+  }
 }
 
 // A peer may have failed a communicator before this rank has made its own half of it: the verdict is told only once, so
@@ -90,18 +105,9 @@ void Engine::on_message(const bootstrap::ControlMessage& message) {
   if (source < 0) return;
   try {
     if (message.type == inquiry) {
-      for (const Signature& theirs : decode_inquiry(message.payload)) {
-        const auto mine = communicator->recorder.find(theirs.sequence);
-        if (!mine || mine->signature == theirs) continue;
-        fail(
-            *communicator,
-            Error(ErrorCode::mismatch,
-                  fmt::format("ranks of {} disagree on collective #{}: rank {} called {}, rank {} called {}",
-                              communicator->name, theirs.sequence, communicator->rank,
-                              engine::describe(mine->signature), source, engine::describe(theirs)),
-                  "every rank must call the same collectives in the same order with the same count, type, operator and "
-                  "root",
-                  message.source));
+      const Inquiry theirs = decode_inquiry(message.payload);
+      if (const auto mismatch = judge(*communicator, source, theirs, parts_.system->now())) {
+        fail(*communicator, *mismatch);
         return;
       }
       StatusMessage own;
@@ -109,6 +115,7 @@ void Engine::on_message(const bootstrap::ControlMessage& message) {
       const auto record = communicator->recorder.find(own.last_called);
       own.running = record && record->state == RecordState::running;
       own.progress = communicator->progress();
+      if (const auto exchange = communicator->exchanges.current()) own.exchange = exchange->call;
       parts_.tree->send(message.source, status, message.context, encode(own));
     } else if (message.type == status) {
       StatusMessage theirs = decode_status(message.payload);
@@ -116,6 +123,7 @@ void Engine::on_message(const bootstrap::ControlMessage& message) {
       peer.last_called = theirs.last_called;
       peer.running = theirs.running;
       peer.text = std::move(theirs.progress);
+      peer.exchange = std::move(theirs.exchange);
       peer.heard = parts_.system->now();
       communicator->heard_from(source, std::move(peer));
     } else if (message.type == verdict) {
@@ -154,7 +162,9 @@ Error Engine::deadline_error(Operation& operation) {
       if (it == statuses.end()) {
         text += fmt::format("; rank {} gave no answer", r);
       } else if (it->second.last_called < operation.sequence()) {
-        text += fmt::format("; rank {} has not called it (its last was #{})", r, it->second.last_called);
+        const std::string& exchange = it->second.exchange;
+        text += fmt::format("; rank {} has not called it (its last was #{}{})", r, it->second.last_called,
+                            exchange.empty() ? "" : ", and it is in " + exchange);
       } else if (it->second.last_called == operation.sequence() && it->second.running) {
         text += fmt::format("; rank {} is in {}", r, it->second.text.empty() ? "it" : it->second.text);
       }

@@ -24,32 +24,53 @@ Signature get_signature(base::ByteReader& in) {
   return s;
 }
 constexpr std::size_t signature_bytes = 8 + 1 + 1 + 1 + 4 + 8 + 8;
+constexpr std::size_t pair_bytes = 3 * 8;
+
+std::size_t get_count(base::ByteReader& in, std::size_t bytes_each, std::size_t most, const char* what) {
+  const std::size_t count = in.get_count(bytes_each);
+  if (count > most)
+    throw Error(ErrorCode::transport,
+                fmt::format("malformed frame: an inquiry of {} {}; at most {} are sent", count, what, most));
+  return count;
+}
 
 }  // namespace
 
-std::vector<std::byte> encode_inquiry(std::span<const Signature> signatures) {
+std::vector<std::byte> encode(const Inquiry& inquiry) {
   base::ByteWriter out;
-  out.put(static_cast<std::uint32_t>(signatures.size()));
-  for (const Signature& signature : signatures) put(out, signature);
+  out.put(static_cast<std::uint32_t>(inquiry.signatures.size()));
+  for (const Signature& signature : inquiry.signatures) put(out, signature);
+  out.put(static_cast<std::uint32_t>(inquiry.pairs.size()));
+  for (const PairCount& pair : inquiry.pairs) out.put(pair.sequence).put(pair.sends).put(pair.receives);
+  out.put<std::uint8_t>(inquiry.blocked ? 1 : 0).put(inquiry.exchanges);
   return out.take();
 }
 
-std::vector<Signature> decode_inquiry(std::span<const std::byte> bytes) {
+Inquiry decode_inquiry(std::span<const std::byte> bytes) {
   base::ByteReader in(bytes);
-  const std::size_t count = in.get_count(signature_bytes);
-  if (count > signatures_an_inquiry) {
-    throw Error(ErrorCode::transport, fmt::format("malformed frame: an inquiry of {} signatures; at most {} are sent",
-                                                  count, signatures_an_inquiry));
+  Inquiry inquiry;
+  const std::size_t signatures = get_count(in, signature_bytes, Inquiry::most_signatures, "signatures");
+  for (std::size_t i = 0; i < signatures; ++i) inquiry.signatures.push_back(get_signature(in));
+  const std::size_t pairs = get_count(in, pair_bytes, PairCounts::most, "pairs of counts");
+  for (std::size_t i = 0; i < pairs; ++i) {
+    PairCount pair;
+    pair.sequence = in.get<std::uint64_t>();
+    pair.sends = in.get<std::uint64_t>();
+    pair.receives = in.get<std::uint64_t>();
+    inquiry.pairs.push_back(pair);
   }
-  std::vector<Signature> signatures;
-  for (std::size_t i = 0; i < count; ++i) signatures.push_back(get_signature(in));
+  inquiry.blocked = in.get<std::uint8_t>() != 0;
+  inquiry.exchanges = in.get<std::uint64_t>();
   in.expect_end();
-  return signatures;
+  return inquiry;
 }
 
 std::vector<std::byte> encode(const StatusMessage& status) {
   base::ByteWriter out;
-  out.put(status.last_called).put<std::uint8_t>(status.running ? 1 : 0).put_string(status.progress);
+  out.put(status.last_called)
+      .put<std::uint8_t>(status.running ? 1 : 0)
+      .put_string(status.progress)
+      .put_string(status.exchange);
   return out.take();
 }
 
@@ -59,6 +80,7 @@ StatusMessage decode_status(std::span<const std::byte> bytes) {
   status.last_called = in.get<std::uint64_t>();
   status.running = in.get<std::uint8_t>() != 0;
   status.progress = in.get_string();
+  status.exchange = in.get_string();
   in.expect_end();
   return status;
 }

@@ -5,6 +5,7 @@
 
 #include <rondo/error.hpp>
 
+#include "engine/pair_counts.hpp"
 #include "engine/signature.hpp"
 
 #include <cstddef>
@@ -17,16 +18,23 @@ namespace rondo::engine {
 
 enum class MessageType : std::uint32_t { inquiry = 1, status = 2, verdict = 3 };
 
-// "This is what I have called, oldest first." At most so many signatures.
-inline constexpr std::size_t signatures_an_inquiry = 32;
-std::vector<std::byte> encode_inquiry(std::span<const Signature> signatures);
-std::vector<Signature> decode_inquiry(std::span<const std::byte> bytes);
+// "This is what I have called, and I wait."
+struct Inquiry {
+  static constexpr std::size_t most_signatures = 32;
+  std::vector<Signature> signatures;  // oldest first; the last is of the collective that takes long
+  std::vector<PairCount> pairs;       // with the reader, of the uneven ones; oldest first; at most PairCounts::most
+  bool blocked = false;               // a thread goes on only after it
+  std::uint64_t exchanges = 0;        // the calls over the control tree that the sender has begun
+};
+std::vector<std::byte> encode(const Inquiry& inquiry);
+Inquiry decode_inquiry(std::span<const std::byte> bytes);
 
 // The answer of a rank whose signatures agree: where it is.
 struct StatusMessage {
   std::uint64_t last_called = 0;
   bool running = false;  // its operation last_called has not ended
   std::string progress;
+  std::string exchange;  // the split, allocate or close it is in; empty: none
 };
 std::vector<std::byte> encode(const StatusMessage& status);
 StatusMessage decode_status(std::span<const std::byte> bytes);

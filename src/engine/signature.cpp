@@ -13,11 +13,12 @@ bool reduces(Collective c) {
   return c == Collective::all_reduce || c == Collective::reduce || c == Collective::reduce_scatter ||
          c == Collective::reduce_scatter_v;
 }
+
+}  // namespace
+
 bool counts_are_local(Collective c) {
   return c == Collective::all_to_all_v || c == Collective::gather_v || c == Collective::scatter_v;
 }
-
-}  // namespace
 
 std::uint64_t hash_of_kind(const Signature& s) {
   std::uint64_t h = mix(0x526F6E646FULL, static_cast<std::uint64_t>(s.collective));

@@ -26,6 +26,8 @@ inline std::uint32_t slot_signature(std::uint64_t kind, std::uint64_t sequence) 
   const std::uint64_t mixed = (kind ^ (sequence * 0x9E3779B97F4A7C15ULL)) * 0xD6E8FEB86659FD93ULL;
   return static_cast<std::uint32_t>(mixed >> 32);
 }
+// True for the uneven forms whose counts only the two ranks of a pair know.
+bool counts_are_local(Collective c);
 // "all_reduce #17 (1024 x float32, sum)".
 std::string describe(const Signature& signature);
 

@@ -364,6 +364,82 @@ const Difference differences[] = {
        comm.barrier();
      },
      {"reduce_scatter_v #1", "hash"}},
+    {"close during a collective",
+     [](Communicator& comm, bool odd, float* a, float* b) {
+       if (odd) comm.close();
+       else comm.all_reduce(a, b, 8, DataType::float32);
+     },
+     {"called all_reduce #1 (8 x float32, sum)", "rank 1 called close after no collective"}},
+    {"split during a collective",
+     [](Communicator& comm, bool odd, float* a, float* b) {
+       comm.barrier();
+       if (odd) static_cast<void>(comm.split({}));
+       else comm.all_gather(a, b, 8, DataType::float32);
+     },
+     {"called all_gather #2 (8 x float32)", "rank 1 called split after collective #1"}},
+    {"allocate during a collective waited for",
+     [](Communicator& comm, bool odd, float* a, float* b) {
+       Stream stream;
+       if (odd) static_cast<void>(comm.allocate<float>(8));
+       else comm.all_reduce(a, b, 8, DataType::float32, {}, {.stream = &stream}).wait();
+     },
+     {"called all_reduce #1 (8 x float32, sum)", "rank 1 called allocate after no collective"}},
+    {"a collective during close",  // which waits for the collective before it says goodbye
+     [](Communicator& comm, bool odd, float* a, float* b) {
+       Stream stream;
+       if (odd) {
+         static_cast<void>(comm.split({}));
+       } else {
+         comm.all_reduce(a, b, 8, DataType::float32, {}, {.stream = &stream});
+         comm.close();
+       }
+     },
+     {"called all_reduce #1 (8 x float32, sum)", "rank 1 called split after no collective"}},
+    {"sent counts",
+     [](Communicator& comm, bool odd, float* a, float* b) {
+       const std::vector<std::size_t> at{0, 10, 20};
+       const std::vector<std::size_t> two{2, 2, 2};
+       const std::vector<std::size_t> sent{odd ? 3U : 2U, 2, 2};
+       comm.all_to_all_v(a, sent, at, b, two, at, DataType::float32);
+       comm.barrier();
+     },
+     {"rank 1 called it to send 3 elements to rank 0", "rank 0 called it to receive 2 from rank 1"}},
+    {"nothing sent where something is awaited",
+     [](Communicator& comm, bool odd, float* a, float* b) {
+       const std::vector<std::size_t> at{0, 10, 20};
+       const std::vector<std::size_t> two{2, 2, 2};
+       const std::vector<std::size_t> sent{2, 2, odd ? 0U : 2U};
+       comm.all_to_all_v(a, sent, at, b, two, at, DataType::float32);
+       comm.barrier();
+     },
+     {"rank 1 called it to send 0 elements to rank 2", "rank 2 called it to receive 2 from rank 1"}},
+    {"something sent where nothing is awaited",
+     [](Communicator& comm, bool odd, float* a, float* b) {
+       const std::vector<std::size_t> at{0, 10, 20};
+       const std::vector<std::size_t> none{0, 0, 0};
+       const std::vector<std::size_t> sent{odd ? 50'000U : 0U, 0, 0};
+       comm.all_to_all_v(a, sent, at, b, none, at, DataType::float32);
+       comm.all_to_all_v(a, sent, at, b, none, at, DataType::float32);
+       comm.barrier();
+     },
+     {"all_to_all_v #1 (float32): rank 1 called it to send 50000 elements to rank 0",
+      "rank 0 called it to receive 0 from rank 1"}},
+    {"gathered counts",
+     [](Communicator& comm, bool odd, float* a, float* b) {
+       const std::vector<std::size_t> at{0, 50'000, 95'000};
+       const std::vector<std::size_t> counts{2, 40'001, 2};
+       comm.gather_v(a, odd ? 40'000 : 2, b, counts, at, DataType::float32, 0);
+       comm.barrier();
+     },
+     {"rank 1 called it to send 40000 elements to rank 0", "rank 0 called it to receive 40001 from rank 1"}},
+    {"scattered counts",
+     [](Communicator& comm, bool odd, float* a, float* b) {
+       const std::vector<std::size_t> at{0, 10, 20};
+       const std::vector<std::size_t> counts{2, 2, 2};
+       comm.scatter_v(a, counts, at, b, odd ? 3 : 2, DataType::float32, 2);
+       comm.barrier();
+     },
+     {"rank 2 called it to send 2 elements to rank 1", "rank 1 called it to receive 3 from rank 2"}},
 };
 
 class Mismatch : public testing::TestWithParam<Difference> {};
@@ -386,6 +462,40 @@ INSTANTIATE_TEST_SUITE_P(Communicator, Mismatch, testing::ValuesIn(differences),
   for (char& c : name) c = c == ' ' ? '_' : c;
   return name;
 });
+
+// Not the same order, but it ends well, and so it must: nobody goes on only after what the other has not called.
+TEST(Exchanges, MayComeBeforeACollectiveThatThePeerDoesNotWaitFor) {
+  with_ranks(2, [](Communicator& comm) {
+    Stream stream;
+    std::vector<float> a(8, 1.0F), b(8);
+    const auto all_reduce = [&] {
+      return comm.all_reduce(a.data(), b.data(), 8, DataType::float32, {}, {.stream = &stream});
+    };
+    if (comm.rank() == 0) {
+      const Work work = all_reduce();
+      EXPECT_FALSE(work.wait_for(std::chrono::milliseconds(1200)));  // longer than it takes to be judged
+      EXPECT_TRUE(comm.split({}).has_value());
+      work.wait();
+    } else {
+      EXPECT_TRUE(comm.split({}).has_value());
+      all_reduce().wait();
+    }
+    EXPECT_EQ(b, std::vector<float>(8, 2.0F));
+  });
+}
+
+// Two threads of a rank: one is in a split that the peer's thread begins later, the other in a collective.
+TEST(Exchanges, MayRunBesideCollectivesOfAnotherThread) {
+  with_ranks(2, [](Communicator& comm) {
+    std::thread splitting([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 0 ? 0 : 100));
+      EXPECT_TRUE(comm.split({}).has_value());
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(comm.rank() == 0 ? 200 : 0));
+    comm.barrier();
+    splitting.join();
+  });
+}
 
 }  // namespace
 }  // namespace rondo

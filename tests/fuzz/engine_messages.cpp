@@ -16,9 +16,11 @@ std::vector<Bytes> seeds() {
   const std::vector<Signature> signatures = {{1, Collective::all_reduce, DataType::float32, ReduceOp::sum, -1, 1024, 5},
                                              {2, Collective::broadcast, DataType::int8, ReduceOp::sum, 3, 7, 5},
                                              {3, Collective::barrier, DataType::int8, ReduceOp::sum, -1, 0, 5}};
+  const Signature uneven{4, Collective::all_to_all_v, DataType::float32, ReduceOp::sum, -1, 0, 5};
   return {
-      with_kind(letter(MessageType::inquiry), encode_inquiry(signatures)),
-      with_kind(letter(MessageType::status), encode(StatusMessage{17, true, "step 3 of 9"})),
+      with_kind(letter(MessageType::inquiry), encode(Inquiry{signatures, {}, true, 2})),
+      with_kind(letter(MessageType::inquiry), encode(Inquiry{{uneven}, {{4, 10, 0}}, false, 0})),
+      with_kind(letter(MessageType::status), encode(StatusMessage{17, true, "step 3 of 9", "split"})),
       with_kind(letter(MessageType::verdict), encode_verdict(Error(ErrorCode::mismatch, "they differ", "agree", 2)))};
 }
 
@@ -29,9 +31,10 @@ bool parse(std::span<const std::byte> input) {
       [&] {
         switch (static_cast<MessageType>(input[0])) {
           case MessageType::inquiry: {
-            const auto signatures = decode_inquiry(rest);
-            for (const Signature& s : signatures) require(!describe(s).empty(), "a signature can be named");
-            require(same(encode_inquiry(signatures), rest), "an inquiry is what its signatures encode to");
+            const Inquiry inquiry = decode_inquiry(rest);
+            for (const Signature& s : inquiry.signatures) require(!describe(s).empty(), "a signature can be named");
+            const Bytes once = encode(inquiry);
+            require(same(encode(decode_inquiry(once)), once), "an encoded inquiry decodes to the same");
             break;
           }
           case MessageType::status: {

@@ -28,6 +28,9 @@ constexpr Difference differences[] = {
     {"root", "root 0", "root 1"},
     {"reduce_root", "root 0", "root 1"},
     {"order", "all_reduce", "all_gather"},
+    {"close", "all_reduce #2 (1024 x float32, sum)", "close after collective #1"},
+    {"end", "all_reduce #2 (1024 x float32, sum)", "close after collective #1"},
+    {"uneven", "to receive 1024 from", "to send 1023 elements to"},
 };
 
 class Mismatch : public testing::TestWithParam<std::tuple<Difference, int, const char*>> {};
@@ -40,7 +43,8 @@ TEST_P(Mismatch, NamesBothSidesOnAllRanksWithinTwoSeconds) {
             {std::string("RONDO_TRANSPORTS=") + transports});
     EXPECT_EQ(job.finish(), 3) << job.story();
     const auto failed = job.lines("FAILED");
-    EXPECT_EQ(failed.size(), static_cast<std::size_t>(ranks)) << job.story();
+    const bool odd_tells = std::string(difference.kind) != "end";  // else its destructor meets the error
+    EXPECT_EQ(failed.size(), static_cast<std::size_t>(odd_tells ? ranks : ranks - 1)) << job.story();
     for (const auto& [rank, line] : failed) {
       std::istringstream words(line);
       int milliseconds = -1;

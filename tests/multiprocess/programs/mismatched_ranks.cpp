@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,15 @@ struct Calls {
 
   void all_reduce(std::size_t count, rondo::DataType type, rondo::ReduceOp op) {
     world.all_reduce(input.data(), output.data(), count, type, op);
+  }
+  void all_to_all_v(bool differs) {  // sends one element less to the next rank than that expects
+    const auto size = static_cast<std::size_t>(world.size());
+    const std::vector<std::size_t> counts(size, usual);
+    std::vector<std::size_t> sent = counts;
+    if (differs) --sent[(static_cast<std::size_t>(world.rank()) + 1) % size];
+    std::vector<std::size_t> at(size);
+    for (std::size_t r = 0; r < size; ++r) at[r] = r * usual;
+    world.all_to_all_v(input.data(), sent, at, output.data(), counts, at, rondo::DataType::float32);
   }
   void all_gather() { world.all_gather(input.data(), output.data(), usual, rondo::DataType::float32); }
 
@@ -45,6 +55,14 @@ struct Calls {
       if (differs) all_gather();
       all_reduce(usual, DataType::float32, ReduceOp::sum);
       if (!differs) all_gather();
+    } else if (kind == "close") {
+      if (differs) world.close();
+      all_reduce(usual, DataType::float32, ReduceOp::sum);
+    } else if (kind == "end") {
+      if (differs) throw std::runtime_error("this rank ends as if all were well");
+      all_reduce(usual, DataType::float32, ReduceOp::sum);
+    } else if (kind == "uneven") {
+      all_to_all_v(differs);
     } else {
       std::fprintf(stderr, "there is no kind %s\n", kind.c_str());
       std::exit(2);
@@ -74,6 +92,7 @@ int main(int argc, char** argv) {
                 std::string(name_of(error.code())).c_str(), error.what());
     std::fflush(stdout);
     return 3;
+  } catch (const std::runtime_error&) {
   }
   return 0;
 }
