@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 
 namespace rondo {
@@ -38,6 +39,10 @@ class RONDO_API Work {
   WorkStatus status() const noexcept;
   // The operation's error, or null.
   std::exception_ptr error() const;
+  // Calls `callback` once, when the operation has completed or failed: on this thread if it has already, else on the
+  // one that ends it, which is often the library's own. So it must neither block nor throw nor call the library; it may
+  // let another thread know. Several may be given; they are called in that order.
+  void on_end(std::function<void()> callback) const;
   // For a receive: the rank that sent (useful with receive from any), and the bytes that came. -1 and 0 otherwise.
   int source() const noexcept;
   std::size_t bytes() const noexcept;

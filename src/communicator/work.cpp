@@ -45,6 +45,17 @@ WorkStatus Work::status() const noexcept {
                            : state_->status.load(std::memory_order_acquire);  // pairs with end()
 }
 
+void Work::on_end(std::function<void()> callback) const {
+  if (state_ != nullptr) {
+    const std::lock_guard lock(state_->mutex);
+    if (status() == WorkStatus::pending) {  // end() stores the status before it takes the callbacks
+      state_->callbacks.push_back(std::move(callback));
+      return;
+    }
+  }
+  callback();
+}
+
 std::exception_ptr Work::error() const {
   if (status() != WorkStatus::failed) return nullptr;
   state_->communicator->error_seen.store(true, std::memory_order_relaxed);

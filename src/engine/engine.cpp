@@ -340,6 +340,12 @@ void Engine::end(const std::shared_ptr<Operation>& operation) {
   const std::shared_ptr<WorkState> work = operation->work;
   // Release: wait() and status() read error, source and bytes after loading this.
   work->status.store(failed ? WorkStatus::failed : WorkStatus::completed, std::memory_order_release);
+  std::vector<std::function<void()>> callbacks;
+  {
+    const std::lock_guard lock(work->mutex);
+    callbacks.swap(work->callbacks);
+  }
+  for (const auto& callback : callbacks) callback();
   operation->communicator().in_flight.fetch_sub(1, std::memory_order_release);  // pairs with drain()
   base::ring(*parts_.bell, *parts_.system);
   if (more) wake_worker();

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -35,6 +36,9 @@ struct WorkState {
   std::exception_ptr error;
   int source = -1;
   std::size_t bytes = 0;
+  // Guards callbacks, which are called after `status` has been stored.
+  std::mutex mutex;
+  std::vector<std::function<void()>> callbacks;
 };
 
 // A stream's order, guarded by its own mutex, which is taken last. All its operations are of one engine, whose mutex

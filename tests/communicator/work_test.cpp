@@ -61,6 +61,46 @@ TEST(AsynchronousWork, CompletesWithoutAnybodyWaiting) {
   });
 }
 
+TEST(AsynchronousWork, TellsItsCallbacksOnceAndInOrderWhenItHasEnded) {
+  with_ranks(2, [](Communicator& comm) {
+    auto data = filled(1000, 1);
+    const Stream stream;
+    std::vector<int> called;
+    std::promise<WorkStatus> ended;
+    if (comm.rank() == 1) std::this_thread::sleep_for(milliseconds(20));
+    const Work work = comm.all_reduce(std::span(data), {}, {&stream, {}});
+    work.on_end([&] { called.push_back(1); });
+    work.on_end([&, work] {
+      called.push_back(2);
+      ended.set_value(work.status());
+    });
+    EXPECT_EQ(ended.get_future().get(), WorkStatus::completed);  // nobody waits for the work
+    EXPECT_EQ(data, filled(1000, 2));
+    work.on_end([&] { called.push_back(3); });
+    EXPECT_EQ(called, (std::vector<int>{1, 2, 3}));
+    bool at_once = false;
+    comm.barrier().on_end([&] { at_once = true; });
+    EXPECT_TRUE(at_once);
+  });
+}
+
+TEST(AsynchronousWork, TellsItsCallbacksOfAnErrorToo) {
+  with_ranks(2, [](Communicator& comm) {
+    auto data = filled(8, 1);
+    const Stream stream;
+    std::promise<WorkStatus> ended;
+    if (comm.rank() == 1) return comm.abort();
+    try {
+      const Work work = comm.all_reduce(std::span(data), {}, {&stream, {}});
+      work.on_end([&ended, work] { ended.set_value(work.status()); });
+      EXPECT_EQ(ended.get_future().get(), WorkStatus::failed);
+      EXPECT_EQ(code_of([&] { work.wait(); }), ErrorCode::aborted);
+    } catch (const Error& error) {  // the abort came before the call
+      EXPECT_EQ(error.code(), ErrorCode::aborted);
+    }
+  });
+}
+
 TEST(AsynchronousWork, MayBeWaitedForBySeveralThreads) {
   with_ranks(2, [&](Communicator& comm) {
     for (int round = 0; round < 20; ++round) {
