@@ -9,7 +9,8 @@
 // argument that can be judged alone is refused at once with Error(invalid_argument) and the communicator stays usable;
 // ranks that differ in operation, count, type, operator, root or order all get Error(mismatch) naming both sides.
 // Split, allocate and close have their place in that order: a rank that is in one while a peer goes on only after a
-// collective that this rank has not called is a mismatch too (once that has lasted half a second).
+// collective that this rank has not called is a mismatch too (once that has lasted half a second). A rank that merely
+// polls its Work could still come, so there the deadline decides.
 //
 // Errors: after any error other than invalid_argument the communicator is poisoned on all ranks: every call throws that
 // error again, until it is destroyed.

@@ -1,6 +1,7 @@
 #include "communicator/implementation.hpp"
 
 #include <exception>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,13 @@ ThreadGroup& thread_group() {
 }  // namespace
 
 bool in_group() { return group_depth > 0; }
+
+void refuse_with_group_pending(const char* call) {
+  if (in_group() && !thread_group().pending.empty())
+    throw Error(ErrorCode::invalid_usage,
+                std::string(call) + " inside a group waits for what the group has yet to submit",
+                "call it after the group's submit(), or after its end");
+}
 
 void add_to_group(std::shared_ptr<engine::Engine> engine, std::shared_ptr<engine::Operation> operation,
                   std::vector<std::shared_ptr<engine::Operation>> after, bool blocking) {
@@ -64,7 +72,7 @@ void Group::submit() {
   std::exception_ptr first;
   for (const auto& p : pending) {
     if (!p.blocking) continue;
-    p.engine->wait(p.operation, base::never);
+    p.engine->wait(p.operation, base::never, true);
     if (!p.operation->work->error) continue;
     p.operation->communicator().error_seen.store(true, std::memory_order_relaxed);
     if (!first) first = p.operation->work->error;

@@ -362,6 +362,7 @@ const std::byte* Implementation::peer_window(int peer, transport::WindowReferenc
 }
 
 std::vector<std::vector<std::byte>> Implementation::exchange(std::span<const std::byte> bytes, const char* what) {
+  refuse_with_group_pending(what);
   base::ByteWriter out;
   out.put_string(what).put_raw(bytes);
   engine::Engine& engine = *world_->engine;
@@ -469,6 +470,7 @@ std::shared_ptr<transport::WindowMapping> Implementation::allocate(std::size_t b
 
 void Implementation::close() {
   check();
+  refuse_with_group_pending("close");
   std::shared_ptr<engine::Operation> last;
   std::vector<std::shared_ptr<engine::Operation>> pending;
   {
@@ -480,7 +482,7 @@ void Implementation::close() {
     for (const auto& [peer, operation] : last_send_)
       if (operation != nullptr) pending.push_back(operation);
   }
-  for (const auto& operation : pending) world_->engine->wait(operation, world_->settings.deadline);
+  for (const auto& operation : pending) world_->engine->wait(operation, world_->settings.deadline, true);
   if (state_->poisoned()) throw state_->error();
   exchange({}, "close");
   closed_.store(true, std::memory_order_release);

@@ -134,6 +134,8 @@ class Implementation final : public executor::ConnectionSource, public std::enab
 
 // Group's thread-local list: true and the operation is kept if this thread is inside a Group.
 bool in_group();
+// Throws Error(invalid_usage) if this thread's group has recorded what it has not submitted: no call may wait then.
+void refuse_with_group_pending(const char* call);
 void add_to_group(std::shared_ptr<engine::Engine> engine, std::shared_ptr<engine::Operation> operation,
                   std::vector<std::shared_ptr<engine::Operation>> after, bool blocking);
 

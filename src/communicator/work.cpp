@@ -6,17 +6,6 @@
 #include <utility>
 
 namespace rondo {
-namespace {
-
-// What this thread's group has recorded does not run before the group submits it, nor does what is ordered after it.
-void refuse_in_group(const char* call) {
-  if (communicator::in_group())
-    throw Error(ErrorCode::invalid_usage,
-                std::string(call) + " inside a group waits for what the group has yet to submit",
-                "call it after the group's submit(), or after its end");
-}
-
-}  // namespace
 
 Work::Work() noexcept = default;
 Work::Work(std::shared_ptr<engine::WorkState> state) noexcept : state_(std::move(state)) {}
@@ -31,10 +20,12 @@ void Work::wait() const { static_cast<void>(wait_for(std::chrono::nanoseconds(ba
 bool Work::wait_for(std::chrono::nanoseconds limit) const {
   if (state_ == nullptr) return true;
   if (status() == WorkStatus::pending) {
-    refuse_in_group("Work::wait");
+    communicator::refuse_with_group_pending("Work::wait");
     const auto engine = state_->engine.lock();
     const auto operation = state_->operation.lock();
-    if (engine != nullptr && operation != nullptr && !engine->wait(operation, limit.count())) return false;
+    if (engine != nullptr && operation != nullptr &&
+        !engine->wait(operation, limit.count(), limit.count() == base::never))
+      return false;
   }
   if (const std::exception_ptr failure = error()) std::rethrow_exception(failure);
   return true;
@@ -85,8 +76,8 @@ void Stream::synchronize() const {
   }
   if (tail != nullptr && engine != nullptr) {
     if (tail->work->status.load(std::memory_order_acquire) == WorkStatus::pending)
-      refuse_in_group("Stream::synchronize");
-    engine->wait(tail, base::never);
+      communicator::refuse_with_group_pending("Stream::synchronize");
+    engine->wait(tail, base::never, true);
   }
   const std::lock_guard lock(state_->mutex);
   if (state_->first_failed == nullptr) return;

@@ -271,7 +271,7 @@ void Engine::run(Operation& operation) {
   base::BackOff after_looks = back_off;
   after_looks.spins = 0;
   bool ended = false;
-  BlockedThread blocked(operation);
+  BlockedThread thread(operation);
   const auto look = [&] {
     const Visit result = visit(operation);
     ended = result == Visit::ended;
@@ -285,7 +285,7 @@ void Engine::run(Operation& operation) {
     base::wait_until(
         *parts_.system, *parts_.bell, after_looks, base::never, look,
         [&] {
-          blocked.note();
+          thread.note();
           check_time(operation);
         },
         [&] { operation.arm(); });
@@ -357,15 +357,13 @@ void Engine::drain(CommunicatorState& communicator) {
       [&] { return communicator.in_flight.load(std::memory_order_acquire) == 0; }, [&] { wake_worker(); });
 }
 
-bool Engine::wait(const std::shared_ptr<Operation>& operation, Nanoseconds limit) {
+bool Engine::wait(const std::shared_ptr<Operation>& operation, Nanoseconds limit, bool blocked) {
   WorkState& work = *operation->work;
   const auto finished = [&] { return work.status.load(std::memory_order_acquire) != WorkStatus::pending; };
   const Nanoseconds now = parts_.system->now();
   const Nanoseconds deadline = limit >= base::never - now ? base::never : now + limit;
   bool runnable = false;
-  // A wait that ends before the operation's own deadline may be followed by anything.
-  const bool goes_on_only_after = limit >= operation->timing.limit;
-  BlockedThread blocked(*operation);
+  BlockedThread thread(*operation);
   const auto look = [&] {
     if (finished()) return true;
     if (!runnable) {
@@ -385,7 +383,7 @@ bool Engine::wait(const std::shared_ptr<Operation>& operation, Nanoseconds limit
     const auto result = base::wait_until(
         *parts_.system, *parts_.bell, back_off_of(*operation), deadline, look,
         [&] {
-          if (goes_on_only_after) blocked.note();
+          if (blocked) thread.note();
           owned([&] { check_time(*operation); });
         },
         [&] { owned([&] { operation->arm(); }); });

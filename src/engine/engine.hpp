@@ -63,8 +63,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void run(Operation& operation);
   // Queues: `operation` runs after those in `after` (null entries are skipped) have ended.
   void submit(const std::shared_ptr<Operation>& operation, std::initializer_list<std::shared_ptr<Operation>> after);
-  // Until the operation has ended, or `limit` from now has passed (false).
-  bool wait(const std::shared_ptr<Operation>& operation, base::Nanoseconds limit);
+  // Until the operation has ended, or `limit` from now has passed (false). `blocked`: the caller does nothing else with
+  // the communicator before the operation has ended, not even after the limit.
+  bool wait(const std::shared_ptr<Operation>& operation, base::Nanoseconds limit, bool blocked);
 
   // Returns once no submitted operation of the communicator is left. After poisoning, or when all were waited for.
   void drain(CommunicatorState& communicator);
@@ -94,6 +95,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool keep_for_later(const bootstrap::ControlMessage& message);
   void on_rank_failed(int world_rank, const std::string& why);
   void inquire(Operation& operation);
+  std::string current_exchange(const CommunicatorState& communicator);
   Error deadline_error(Operation& operation);
   std::shared_ptr<CommunicatorState> find(std::uint64_t context);
   bool poison_locally(CommunicatorState& communicator, const Error& error);

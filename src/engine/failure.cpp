@@ -115,7 +115,7 @@ void Engine::on_message(const bootstrap::ControlMessage& message) {
       const auto record = communicator->recorder.find(own.last_called);
       own.running = record && record->state == RecordState::running;
       own.progress = communicator->progress();
-      if (const auto exchange = communicator->exchanges.current()) own.exchange = exchange->call;
+      own.exchange = current_exchange(*communicator);
       parts_.tree->send(message.source, status, message.context, encode(own));
     } else if (message.type == status) {
       StatusMessage theirs = decode_status(message.payload);
@@ -147,6 +147,18 @@ void Engine::on_rank_failed(int world_rank, const std::string& why) {
   for (const auto& communicator : concerned)
     poison_locally(*communicator,
                    Error(ErrorCode::rank_failed, why, "see that rank's own output for its reason", world_rank));
+}
+
+// Of `communicator`, or of another: that one is why this rank does not come.
+std::string Engine::current_exchange(const CommunicatorState& communicator) {
+  if (const auto exchange = communicator.exchanges.current()) return exchange->call;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [context, weak] : communicators_) {
+    const auto other = weak.lock();
+    if (other == nullptr) continue;
+    if (const auto exchange = other->exchanges.current()) return fmt::format("{} of {}", exchange->call, other->name);
+  }
+  return {};
 }
 
 Error Engine::deadline_error(Operation& operation) {

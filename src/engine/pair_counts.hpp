@@ -24,7 +24,7 @@ struct PairCount {
 
 class PairCounts {
  public:
-  static constexpr std::size_t most = 8;  // collectives remembered
+  static constexpr std::size_t most = 32;  // collectives remembered
 
   // By rank; empty: nothing to anybody.
   void add(std::uint64_t sequence, std::vector<std::size_t> sends, std::vector<std::size_t> receives) {

@@ -484,6 +484,64 @@ TEST(Exchanges, MayComeBeforeACollectiveThatThePeerDoesNotWaitFor) {
   });
 }
 
+// As above, behind an operation of the queue: its own deadline, as short as the wait, has not begun to count.
+TEST(Exchanges, MayComeBeforeACollectiveWhoseDeadlineHasNotBegun) {
+  with_ranks(3, [](Communicator& comm) {
+    Stream stream;
+    std::vector<float> a(8, 1.0F), b(8), c(8);
+    const auto all_reduce = [&](std::vector<float>& to, std::chrono::milliseconds deadline) {
+      return comm.all_reduce(a.data(), to.data(), 8, DataType::float32, {}, {.stream = &stream, .deadline = deadline});
+    };
+    if (comm.rank() == 0) {
+      all_reduce(b, std::chrono::seconds(20));
+      const Work second = all_reduce(c, std::chrono::milliseconds(1200));
+      EXPECT_FALSE(second.wait_for(std::chrono::milliseconds(1200)));
+      EXPECT_TRUE(comm.split({}).has_value());
+      second.wait();
+    } else {
+      EXPECT_TRUE(comm.split({}).has_value());
+      all_reduce(b, std::chrono::seconds(20));
+      all_reduce(c, std::chrono::seconds(20)).wait();
+    }
+    EXPECT_EQ(c, std::vector<float>(8, 3.0F));
+  });
+}
+
+// A rank that leaves a block while its peers are in the world's collective: who waits is told where it is.
+TEST(Exchanges, OfAnotherCommunicatorAreNamedWhenADeadlinePasses) {
+  Config config = test_config();
+  config.deadline = std::chrono::seconds(2);
+  std::string text;
+  with_ranks(
+      2,
+      [&](Communicator& comm) {
+        auto half = comm.split({.name = "half"});
+        if (comm.rank() == 1) {
+          EXPECT_NE(code_of([&] { half->close(); }), ErrorCode::internal);
+        } else {
+          EXPECT_EQ(code_of([&] { comm.barrier({.deadline = std::chrono::milliseconds(600)}); }, &text),
+                    ErrorCode::deadline);
+        }
+      },
+      config);
+  EXPECT_NE(text.find("rank 1 has not called it (its last was #0, and it is in close of half)"), std::string::npos)
+      << text;
+}
+
+TEST(Exchanges, AreRefusedWhileThisThreadsGroupIsPending) {
+  with_ranks(2, [](Communicator& comm) {
+    {
+      Group group;
+      EXPECT_TRUE(comm.split({}).has_value());  // nothing is recorded yet
+      comm.barrier();
+      EXPECT_EQ(code_of([&] { static_cast<void>(comm.split({})); }), ErrorCode::invalid_usage);
+      EXPECT_EQ(code_of([&] { comm.allocate<float>(8); }), ErrorCode::invalid_usage);
+      EXPECT_EQ(code_of([&] { comm.close(); }), ErrorCode::invalid_usage);
+    }
+    comm.barrier();
+  });
+}
+
 // Two threads of a rank: one is in a split that the peer's thread begins later, the other in a collective.
 TEST(Exchanges, MayRunBesideCollectivesOfAnotherThread) {
   with_ranks(2, [](Communicator& comm) {
