@@ -1,0 +1,667 @@
+#include "backend.hpp"
+
+#include "farewell.hpp"
+
+#include <rondo/version.hpp>
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace rondo_torch {
+namespace {
+
+using c10::intrusive_ptr;
+using c10d::OpType;
+using c10d::Work;
+using std::chrono::milliseconds;
+using Tensors = std::vector<at::Tensor>;
+
+constexpr milliseconds patience_at_shutdown{5000};
+constexpr const char* id_key = "rondo/unique_id";
+
+[[noreturn]] void rethrow(const rondo::Error& error) { std::rethrow_exception(to_torch(error)); }
+
+std::chrono::nanoseconds deadline_of(milliseconds timeout) {
+  constexpr std::chrono::hours longest{24 * 365};
+  return std::min<std::chrono::nanoseconds>(timeout, longest);
+}
+
+// The key travels in the store: rank 0 makes it, or says why it could not.
+rondo::UniqueId agree_on_id(c10d::Store& store, int rank, milliseconds timeout) {
+  const std::string version = rondo::version();
+  if (rank == 0) {
+    const auto set = [&](const std::string& text) {
+      store.set(id_key, std::vector<std::uint8_t>(text.begin(), text.end()));
+    };
+    try {
+      const rondo::UniqueId id = rondo::UniqueId::create();
+      set(version + " " + id.to_string());
+      return id;
+    } catch (const rondo::Error& error) {
+      set(std::string("error ") + error.what());
+      throw;
+    }
+  }
+  try {
+    store.wait({id_key}, timeout);
+  } catch (const std::exception& error) {
+    C10_THROW_ERROR(DistBackendError, c10::str("rondo: rank ", rank, " waited ", timeout.count(),
+                                               " ms in the store for rank 0 to make the group; has rank 0 started? (",
+                                               error.what(), ")"));
+  }
+  const std::vector<std::uint8_t> bytes = store.get(id_key);
+  const std::string text(bytes.begin(), bytes.end());
+  const std::size_t space = text.find(' ');
+  const std::string first = text.substr(0, space);
+  const std::string rest = space == std::string::npos ? "" : text.substr(space + 1);
+  TORCH_CHECK(first != "error", "rondo: rank 0 could not make the group: ", rest);
+  TORCH_CHECK(first == version, "rondo: rank 0 has rondo ", first, ", rank ", rank, " has ", version,
+              "; install the same rondo_torch on all hosts");
+  return rondo::UniqueId::from_string(rest);
+}
+
+std::size_t units_per_element(const at::Tensor& tensor) {
+  const auto count = static_cast<std::size_t>(tensor.numel());
+  if (count == 0) return to_copy(at::empty({1}, tensor.options())).count;
+  return to_copy(tensor).count / count;
+}
+
+// Back to back.
+struct Parts {
+  std::vector<std::size_t> counts;
+  std::vector<std::size_t> displacements;
+};
+Parts parts_of(const std::vector<std::size_t>& counts) {
+  Parts parts{counts, {}};
+  std::size_t at = 0;
+  for (const std::size_t count : counts) {
+    parts.displacements.push_back(at);
+    at += count;
+  }
+  return parts;
+}
+Parts parts_of(const Tensors& tensors, std::size_t units) {
+  std::vector<std::size_t> counts;
+  for (const at::Tensor& tensor : tensors) counts.push_back(static_cast<std::size_t>(tensor.numel()) * units);
+  return parts_of(counts);
+}
+Parts parts_of(const char* what, const std::vector<std::int64_t>& splits, const at::Tensor& tensor, int size,
+               std::size_t units) {
+  const std::int64_t rows = tensor.dim() == 0 ? 0 : tensor.size(0);
+  std::vector<std::size_t> counts;
+  if (splits.empty()) {
+    TORCH_CHECK_VALUE(rows % size == 0, "rondo: alltoall_base: ", what, " has ", rows, " rows, no multiple of ", size,
+                      " ranks; give split sizes");
+    counts.assign(static_cast<std::size_t>(size), static_cast<std::size_t>(tensor.numel() / size) * units);
+    return parts_of(counts);
+  }
+  TORCH_CHECK_VALUE(splits.size() == static_cast<std::size_t>(size), "rondo: alltoall_base: ", splits.size(),
+                    " split sizes of ", what, " for ", size, " ranks; give one a rank");
+  std::int64_t sum = 0;
+  for (const std::int64_t split : splits) {
+    TORCH_CHECK_VALUE(split >= 0, "rondo: alltoall_base: a split size of ", what, " is ", split);
+    sum += split;
+  }
+  TORCH_CHECK_VALUE(sum == rows, "rondo: alltoall_base: the split sizes of ", what, " sum to ", sum, ", but it has ",
+                    rows, " rows");
+  const std::int64_t row = rows == 0 ? 0 : tensor.numel() / rows;
+  for (const std::int64_t split : splits) counts.push_back(static_cast<std::size_t>(split * row) * units);
+  return parts_of(counts);
+}
+
+void check_list(const char* call, const char* what, const Tensors& list, int size, const at::Tensor& like) {
+  TORCH_CHECK_VALUE(list.size() == static_cast<std::size_t>(size), "rondo: ", call, ": ", list.size(), " ", what,
+                    " for ", size, " ranks; give one tensor a rank");
+  for (const at::Tensor& tensor : list) check_same_type(call, like, tensor);
+}
+const Tensors& only_list(const char* call, const std::vector<Tensors>& lists) {
+  TORCH_CHECK_VALUE(lists.size() == 1, "rondo: ", call, ": ", lists.size(), " lists were given; give exactly 1");
+  return lists[0];
+}
+void check_numel(const char* call, const char* what, std::int64_t found, std::int64_t expected) {
+  TORCH_CHECK_VALUE(found == expected, "rondo: ", call, ": ", what, " has ", found, " elements where ", expected,
+                    " belong");
+}
+void check_root(const char* call, std::int64_t root, int size) {
+  TORCH_CHECK_VALUE(root >= 0 && root < size, "rondo: ", call, ": root ", root, " is not a rank; use 0 to ", size - 1);
+}
+bool same_numel(const Tensors& tensors, std::int64_t numel) {
+  return std::all_of(tensors.begin(), tensors.end(), [numel](const at::Tensor& t) { return t.numel() == numel; });
+}
+
+}  // namespace
+
+BackendRondo::BackendRondo(intrusive_ptr<c10d::Store> store, int rank, int size, intrusive_ptr<Options> options,
+                           std::string name)
+    : Backend(rank, size), name_(std::move(name)), options_(std::move(options)), process_(getpid()) {
+  try {
+    rondo::Config config;
+    config.name = options_->group_name.empty() ? "torch" : options_->group_name;
+    config.deadline = deadline_of(options_->timeout);
+    config.join_deadline = deadline_of(options_->timeout);
+    const rondo::UniqueId id = agree_on_id(*store, rank, options_->timeout);
+    communicator_ = std::make_shared<rondo::Communicator>(rondo::Communicator::create(id, rank, size, config));
+  } catch (const rondo::Error& error) {
+    rethrow(error);
+  }
+  init();
+}
+
+BackendRondo::~BackendRondo() { leave(milliseconds(0)); }
+
+void BackendRondo::leave(milliseconds patience) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (communicator_ == nullptr) return;
+  if (getpid() != process_) {  // a forked child: the threads are the parent's, and so is the goodbye
+    static_cast<void>(new std::shared_ptr<rondo::Communicator>(std::move(communicator_)));
+    static_cast<void>(completions_.release());
+    return;
+  }
+  say_farewell(std::move(communicator_), std::move(completions_), patience);
+}
+
+void BackendRondo::setTimeout(milliseconds timeout) { options_->timeout = timeout; }
+
+const char* BackendRondo::title(const char* operation) const {
+  static std::mutex mutex;
+  static auto& titles = *new std::set<std::string>;  // the profiler may look at them until the process ends
+  const std::lock_guard lock(mutex);
+  return titles.insert(name_ + ":" + operation).first->c_str();
+}
+
+void BackendRondo::watch(const intrusive_ptr<WorkRondo>& work) {
+  const std::lock_guard lock(mutex_);
+  if (completions_ == nullptr) completions_ = std::make_unique<Completions>();
+  completions_->watch(work);
+}
+
+void BackendRondo::issue(const intrusive_ptr<WorkRondo>& work, const std::vector<Call>& calls, milliseconds timeout) {
+  std::vector<rondo::Work> works;
+  std::exception_ptr failure;
+  const auto start = [&](const Call& call) {
+    const rondo::Stream own;  // collectives are in order by themselves, and nothing else waits for another
+    works.push_back(call({.stream = &own, .deadline = deadline_of(timeout)}));
+  };
+  try {
+    if (calls.size() == 1) {
+      start(calls[0]);
+    } else if (!calls.empty()) {
+      rondo::Group together;
+      for (const Call& call : calls) start(call);
+      together.submit();
+    }
+  } catch (const rondo::Error& error) {
+    failure = to_torch(error);
+  }
+  // Even after a refusal: what was started before it uses the tensors.
+  const bool any = !works.empty();
+  work->set_works(std::move(works));
+  if (any) watch(work);
+  else if (!failure) work->settle();
+  if (failure) std::rethrow_exception(failure);
+}
+
+intrusive_ptr<Work> BackendRondo::run(const Launch& launch, std::vector<Call> calls, Staging& staging, Tensors inputs,
+                                      Tensors outputs) {
+  const milliseconds timeout = launch.timeout > kNoTimeout ? launch.timeout : options_->timeout;
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(communicator_ != nullptr, "rondo: the process group has been shut down");
+    if (launch.is_collective) ++sequence_;
+    number = sequence_;
+  }
+  auto work = c10::make_intrusive<WorkRondo>(
+      rank_, WorkRondo::Parts{launch.type, title(launch.title), number, timeout, std::move(inputs), std::move(outputs),
+                              staging.alive(), staging.take_finish()});
+  {
+    const std::lock_guard lock(mutex_);
+    if (coalescing_) {
+      coalesced_.push_back({work, std::move(calls), timeout});
+      return work;
+    }
+  }
+  if (launch.async || calls.size() != 1) {
+    issue(work, calls, timeout);
+    return work;
+  }
+  try {
+    calls[0]({.deadline = deadline_of(timeout)});
+  } catch (const rondo::Error& error) {
+    rethrow(error);
+  }
+  work->set_works({});
+  work->settle();
+  if (const auto failure = work->exception()) std::rethrow_exception(failure);
+  return work;
+}
+
+intrusive_ptr<Work> BackendRondo::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  const at::Tensor& tensor = only_tensor("broadcast", tensors);
+  check_root("broadcast", options.rootRank, size_);
+  Staging staging;
+  const Elements data = to_copy(staging.update(tensor));
+  const int root = static_cast<int>(options.rootRank);
+  return run({OpType::BROADCAST, "broadcast", options.timeout, options.asyncOp},
+             {[c = communicator_, data, root](const auto& how) {
+               return c->broadcast(data.data, data.data, data.count, data.type, root, how);
+             }},
+             staging, tensors, tensors);
+}
+
+intrusive_ptr<Work> BackendRondo::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  const at::Tensor& tensor = only_tensor("allreduce", tensors);
+  Staging staging;
+  const auto [data, op] = to_reduce("allreduce", staging.update(tensor), options.reduceOp);
+  return run({OpType::ALLREDUCE, "all_reduce", options.timeout, options.asyncOp},
+             {[c = communicator_, data = data, op = op](const auto& how) {
+               return c->all_reduce(data.data, data.data, data.count, data.type, op, how);
+             }},
+             staging, tensors, tensors);
+}
+
+intrusive_ptr<Work> BackendRondo::allreduce_coalesced(Tensors& tensors,
+                                                      const c10d::AllreduceCoalescedOptions& options) {
+  TORCH_CHECK_VALUE(!tensors.empty(), "rondo: allreduce_coalesced: no tensor was given; give at least 1");
+  Staging staging;
+  std::vector<Call> calls;
+  for (const at::Tensor& tensor : tensors) {
+    check_tensor("allreduce_coalesced", tensor);
+    const auto [data, op] = to_reduce("allreduce_coalesced", staging.update(tensor), options.reduceOp);
+    calls.emplace_back([c = communicator_, data = data, op = op](const auto& how) {
+      return c->all_reduce(data.data, data.data, data.count, data.type, op, how);
+    });
+  }
+  return run({OpType::ALLREDUCE_COALESCED, "all_reduce", options.timeout, options.asyncOp}, std::move(calls), staging,
+             tensors, tensors);
+}
+
+intrusive_ptr<Work> BackendRondo::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  const at::Tensor& tensor = only_tensor("reduce", tensors);
+  check_root("reduce", options.rootRank, size_);
+  Staging staging;
+  const int root = static_cast<int>(options.rootRank);
+  const at::Tensor plain = rank_ == root ? staging.update(tensor) : staging.read(tensor);
+  const auto [data, op] = to_reduce("reduce", plain, options.reduceOp);
+  void* output = rank_ == root ? data.data : nullptr;
+  return run({OpType::REDUCE, "reduce", options.timeout, options.asyncOp},
+             {[c = communicator_, data = data, op = op, output, root](const auto& how) {
+               return c->reduce(data.data, output, data.count, data.type, op, root, how);
+             }},
+             staging, tensors, tensors);
+}
+
+intrusive_ptr<Work> BackendRondo::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                            const c10d::AllgatherOptions& options) {
+  const at::Tensor& input = only_tensor("allgather", inputs);
+  const Tensors& list = only_list("allgather", outputs);
+  check_list("allgather", "output tensors", list, size_, input);
+  check_numel("allgather", "this rank's own output", list[static_cast<std::size_t>(rank_)].numel(), input.numel());
+  Staging staging;
+  const Elements in = to_copy(staging.read(input));
+  const Elements out = to_copy(staging.write_all(list));
+  Call call;
+  if (same_numel(list, input.numel())) {
+    call = [c = communicator_, in, out](const auto& how) {
+      return c->all_gather(in.data, out.data, in.count, in.type, how);
+    };
+  } else {
+    call = [c = communicator_, in, out, parts = parts_of(list, units_per_element(input))](const auto& how) {
+      return c->all_gather_v(in.data, out.data, parts.counts, parts.displacements, in.type, how);
+    };
+  }
+  return run({OpType::ALLGATHER, "all_gather", options.timeout, options.asyncOp}, {std::move(call)}, staging, inputs,
+             list);
+}
+
+intrusive_ptr<Work> BackendRondo::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                                  const c10d::AllgatherOptions& options) {
+  Tensors outputs{output};
+  Tensors inputs{input};
+  check_tensor("_allgather_base", input);
+  check_same_type("_allgather_base", input, output);
+  check_numel("_allgather_base", "the output", output.numel(), input.numel() * size_);
+  Staging staging;
+  const Elements in = to_copy(staging.read(input));
+  const Elements out = to_copy(staging.write(output));
+  return run({OpType::_ALLGATHER_BASE, "_all_gather_base", options.timeout, options.asyncOp},
+             {[c = communicator_, in, out](const auto& how) {
+               return c->all_gather(in.data, out.data, in.count, in.type, how);
+             }},
+             staging, inputs, outputs);
+}
+
+intrusive_ptr<Work> BackendRondo::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                                                      const c10d::AllgatherOptions& options) {
+  TORCH_CHECK_VALUE(outputs.size() == static_cast<std::size_t>(size_), "rondo: allgather_coalesced: ", outputs.size(),
+                    " output lists for ", size_, " ranks; give one list a rank");
+  Staging staging;
+  std::vector<Call> calls;
+  Tensors results;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_tensor("allgather_coalesced", inputs[i]);
+    Tensors list;
+    for (const Tensors& of_rank : outputs) {
+      TORCH_CHECK_VALUE(of_rank.size() == inputs.size(), "rondo: allgather_coalesced: an output list has ",
+                        of_rank.size(), " tensors for ", inputs.size(), " inputs");
+      list.push_back(of_rank[i]);
+    }
+    check_list("allgather_coalesced", "output tensors", list, size_, inputs[i]);
+    for (const at::Tensor& tensor : list)
+      check_numel("allgather_coalesced", "an output", tensor.numel(), inputs[i].numel());
+    const Elements in = to_copy(staging.read(inputs[i]));
+    const Elements out = to_copy(staging.write_all(list));
+    calls.emplace_back([c = communicator_, in, out](const auto& how) {
+      return c->all_gather(in.data, out.data, in.count, in.type, how);
+    });
+    results.insert(results.end(), list.begin(), list.end());
+  }
+  return run({OpType::ALLGATHER_COALESCED, "all_gather", options.timeout, options.asyncOp}, std::move(calls), staging,
+             inputs, std::move(results));
+}
+
+intrusive_ptr<Work> BackendRondo::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                                  const c10d::AllgatherOptions& options) {
+  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "rondo: allgather_into_tensor_coalesced: ", outputs.size(),
+                    " outputs for ", inputs.size(), " inputs");
+  Staging staging;
+  std::vector<Call> calls;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_tensor("allgather_into_tensor_coalesced", inputs[i]);
+    check_same_type("allgather_into_tensor_coalesced", inputs[i], outputs[i]);
+    check_numel("allgather_into_tensor_coalesced", "an output", outputs[i].numel(), inputs[i].numel() * size_);
+    const Elements in = to_copy(staging.read(inputs[i]));
+    const Elements out = to_copy(staging.write(outputs[i]));
+    calls.emplace_back([c = communicator_, in, out](const auto& how) {
+      return c->all_gather(in.data, out.data, in.count, in.type, how);
+    });
+  }
+  return run({OpType::ALLGATHER_INTO_TENSOR_COALESCED, "all_gather", options.timeout, options.asyncOp},
+             std::move(calls), staging, inputs, outputs);
+}
+
+intrusive_ptr<Work> BackendRondo::gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                         const c10d::GatherOptions& options) {
+  const at::Tensor& input = only_tensor("gather", inputs);
+  check_root("gather", options.rootRank, size_);
+  const int root = static_cast<int>(options.rootRank);
+  Staging staging;
+  const Elements in = to_copy(staging.read(input));
+  Elements out;
+  Tensors results;
+  if (rank_ == root) {
+    results = only_list("gather", outputs);
+    check_list("gather", "output tensors", results, size_, input);
+    for (const at::Tensor& tensor : results) check_numel("gather", "an output", tensor.numel(), input.numel());
+    out = to_copy(staging.write_all(results));
+  } else {
+    TORCH_CHECK_VALUE(outputs.empty(), "rondo: gather: output tensors on rank ", rank_, ", which is not the root");
+  }
+  return run({OpType::GATHER, "gather", options.timeout, options.asyncOp},
+             {[c = communicator_, in, out, root](const auto& how) {
+               return c->gather(in.data, out.data, in.count, in.type, root, how);
+             }},
+             staging, inputs, std::move(results));
+}
+
+intrusive_ptr<Work> BackendRondo::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                          const c10d::ScatterOptions& options) {
+  const at::Tensor& output = only_tensor("scatter", outputs);
+  check_root("scatter", options.rootRank, size_);
+  const int root = static_cast<int>(options.rootRank);
+  Staging staging;
+  const Elements out = to_copy(staging.write(output));
+  Elements in;
+  Tensors sources;
+  if (rank_ == root) {
+    sources = only_list("scatter", inputs);
+    check_list("scatter", "input tensors", sources, size_, output);
+    for (const at::Tensor& tensor : sources) check_numel("scatter", "an input", tensor.numel(), output.numel());
+    in = to_copy(staging.read_all(sources));
+  } else {
+    TORCH_CHECK_VALUE(inputs.empty(), "rondo: scatter: input tensors on rank ", rank_, ", which is not the root");
+  }
+  return run({OpType::SCATTER, "scatter", options.timeout, options.asyncOp},
+             {[c = communicator_, in, out, root](const auto& how) {
+               return c->scatter(in.data, out.data, out.count, out.type, root, how);
+             }},
+             staging, std::move(sources), outputs);
+}
+
+intrusive_ptr<Work> BackendRondo::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                                 const c10d::ReduceScatterOptions& options) {
+  const at::Tensor& output = only_tensor("reduce_scatter", outputs);
+  const Tensors& list = only_list("reduce_scatter", inputs);
+  check_list("reduce_scatter", "input tensors", list, size_, output);
+  check_numel("reduce_scatter", "this rank's own input", list[static_cast<std::size_t>(rank_)].numel(), output.numel());
+  Staging staging;
+  const at::Tensor flat = staging.read_all(list);
+  const auto [in, op] = to_reduce("reduce_scatter", flat, options.reduceOp);
+  const ReduceCall out = to_reduce("reduce_scatter", staging.write(output), options.reduceOp);
+  Call call;
+  if (same_numel(list, output.numel())) {
+    call = [c = communicator_, in = in, op = op, to = out.elements](const auto& how) {
+      return c->reduce_scatter(in.data, to.data, to.count, to.type, op, how);
+    };
+  } else {
+    const std::size_t units = flat.is_complex() ? 2 : 1;
+    call = [c = communicator_, in = in, op = op, to = out.elements, counts = parts_of(list, units).counts](
+               const auto& how) { return c->reduce_scatter_v(in.data, to.data, counts, to.type, op, how); };
+  }
+  return run({OpType::REDUCE_SCATTER, "reduce_scatter", options.timeout, options.asyncOp}, {std::move(call)}, staging,
+             list, outputs);
+}
+
+intrusive_ptr<Work> BackendRondo::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                                       const c10d::ReduceScatterOptions& options) {
+  Tensors outputs{output};
+  Tensors inputs{input};
+  return reduce_scatter_tensor_coalesced(outputs, inputs, options);
+}
+
+intrusive_ptr<Work> BackendRondo::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                                  const c10d::ReduceScatterOptions& options) {
+  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "rondo: reduce_scatter: ", outputs.size(), " outputs for ",
+                    inputs.size(), " inputs");
+  Staging staging;
+  std::vector<Call> calls;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    check_tensor("reduce_scatter", inputs[i]);
+    check_same_type("reduce_scatter", inputs[i], outputs[i]);
+    check_numel("reduce_scatter", "the input", inputs[i].numel(), outputs[i].numel() * size_);
+    const auto [in, op] = to_reduce("reduce_scatter", staging.read(inputs[i]), options.reduceOp);
+    const ReduceCall out = to_reduce("reduce_scatter", staging.write(outputs[i]), options.reduceOp);
+    calls.emplace_back([c = communicator_, in = in, op = op, to = out.elements](const auto& how) {
+      return c->reduce_scatter(in.data, to.data, to.count, to.type, op, how);
+    });
+  }
+  const bool one = calls.size() == 1;
+  return run({one ? OpType::_REDUCE_SCATTER_BASE : OpType::REDUCE_SCATTER_TENSOR_COALESCED,
+              one ? "_reduce_scatter_base" : "reduce_scatter", options.timeout, options.asyncOp},
+             std::move(calls), staging, inputs, outputs);
+}
+
+intrusive_ptr<Work> BackendRondo::alltoall_base(at::Tensor& output, at::Tensor& input,
+                                                std::vector<std::int64_t>& output_splits,
+                                                std::vector<std::int64_t>& input_splits,
+                                                const c10d::AllToAllOptions& options) {
+  check_tensor("alltoall_base", input);
+  check_same_type("alltoall_base", input, output);
+  const std::size_t units = units_per_element(input);
+  Parts send = parts_of("the input", input_splits, input, size_, units);
+  Parts receive = parts_of("the output", output_splits, output, size_, units);
+  Staging staging;
+  const Elements in = to_copy(staging.read(input));
+  const Elements out = to_copy(staging.write(output));
+  Call call;
+  if (input_splits.empty() && output_splits.empty()) {
+    check_numel("alltoall_base", "the output", output.numel(), input.numel());
+    call = [c = communicator_, in, out, each = send.counts[0]](const auto& how) {
+      return c->all_to_all(in.data, out.data, each, in.type, how);
+    };
+  } else {
+    call = [c = communicator_, in, out, send = std::move(send), receive = std::move(receive)](const auto& how) {
+      return c->all_to_all_v(in.data, send.counts, send.displacements, out.data, receive.counts, receive.displacements,
+                             in.type, how);
+    };
+  }
+  return run({OpType::ALLTOALL_BASE, "all_to_all", options.timeout, options.asyncOp}, {std::move(call)}, staging,
+             {input}, {output});
+}
+
+intrusive_ptr<Work> BackendRondo::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) {
+  TORCH_CHECK_VALUE(!inputs.empty(), "rondo: alltoall: no input tensor; give one a rank");
+  check_tensor("alltoall", inputs[0]);
+  check_list("alltoall", "input tensors", inputs, size_, inputs[0]);
+  check_list("alltoall", "output tensors", outputs, size_, inputs[0]);
+  const std::size_t units = units_per_element(inputs[0]);
+  Staging staging;
+  const Elements in = to_copy(staging.read_all(inputs));
+  const Elements out = to_copy(staging.write_all(outputs));
+  return run({OpType::ALLTOALL, "all_to_all", options.timeout, options.asyncOp},
+             {[c = communicator_, in, out, send = parts_of(inputs, units),
+               receive = parts_of(outputs, units)](const auto& how) {
+               return c->all_to_all_v(in.data, send.counts, send.displacements, out.data, receive.counts,
+                                      receive.displacements, in.type, how);
+             }},
+             staging, inputs, outputs);
+}
+
+intrusive_ptr<Work> BackendRondo::send(Tensors& tensors, int destination, int tag) {
+  const at::Tensor& tensor = only_tensor("send", tensors);
+  Staging staging;
+  const Elements data = to_copy(staging.read(tensor));
+  return run({OpType::SEND, "send", c10d::kUnsetTimeout, true, false},
+             {[c = communicator_, data, destination, tag](const auto& how) {
+               return c->send(data.data, data.count, data.type, destination, tag, how);
+             }},
+             staging, tensors, {});
+}
+
+intrusive_ptr<Work> BackendRondo::recv(Tensors& tensors, int source, int tag) {
+  const at::Tensor& tensor = only_tensor("recv", tensors);
+  Staging staging;
+  const Elements data = to_copy(staging.write(tensor));
+  return run({OpType::RECV, "recv", c10d::kUnsetTimeout, true, false},
+             {[c = communicator_, data, source, tag](const auto& how) {
+               return c->receive(data.data, data.count, data.type, source, tag, how);
+             }},
+             staging, {}, tensors);
+}
+
+intrusive_ptr<Work> BackendRondo::recvAnysource(Tensors& tensors, int tag) {
+  const at::Tensor& tensor = only_tensor("recvAnysource", tensors);
+  Staging staging;
+  const Elements data = to_copy(staging.write(tensor));
+  return run({OpType::RECVANYSOURCE, "recvAnySource", c10d::kUnsetTimeout, true, false},
+             {[c = communicator_, data, tag](const auto& how) {
+               return c->receive(data.data, data.count, data.type, rondo::any_source, tag, how);
+             }},
+             staging, {}, tensors);
+}
+
+intrusive_ptr<Work> BackendRondo::barrier(const c10d::BarrierOptions& options) {
+  Staging staging;
+  return run({OpType::BARRIER, "barrier", options.timeout, options.asyncOp},
+             {[c = communicator_](const auto& how) { return c->barrier(how); }}, staging, {}, {});
+}
+
+void BackendRondo::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all_ranks*/) {
+  barrier(options)->wait();  // a deadline names everybody who has not come
+}
+
+void BackendRondo::startCoalescing() {
+  const std::lock_guard lock(mutex_);
+  coalesced_.clear();  // of a block that an exception left
+  coalescing_ = true;
+}
+
+intrusive_ptr<Work> BackendRondo::endCoalescing() {
+  std::vector<Coalesced> all;
+  {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(coalescing_, "rondo: endCoalescing() without startCoalescing()");
+    coalescing_ = false;
+    all.swap(coalesced_);
+  }
+  std::vector<std::vector<rondo::Work>> works(all.size());
+  std::exception_ptr failure;
+  try {
+    rondo::Group group;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      for (const Call& call : all[i].calls) {
+        const rondo::Stream own;
+        works[i].push_back(call({.stream = &own, .deadline = deadline_of(all[i].timeout)}));
+      }
+    }
+    group.submit();
+  } catch (const rondo::Error& error) {
+    failure = to_torch(error);
+  }
+  std::vector<rondo::Work> started;
+  std::vector<std::function<void()>> finish;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    started.insert(started.end(), works[i].begin(), works[i].end());
+    all[i].work->set_works(std::move(works[i]));
+    finish.emplace_back([work = all[i].work] { work->settle(); });
+  }
+  auto together = c10::make_intrusive<WorkRondo>(
+      rank_, WorkRondo::Parts{
+                 OpType::COALESCED, title("coalesced"), sequence_, options_->timeout, {}, {}, {}, std::move(finish)});
+  const bool any = !started.empty();
+  together->set_works(std::move(started));
+  if (any) watch(together);  // even after a refusal: what was started before it uses the tensors
+  else if (!failure) together->settle();
+  if (failure) std::rethrow_exception(failure);
+  return together;
+}
+
+std::uint64_t BackendRondo::getSequenceNumberForGroup() {
+  const std::lock_guard lock(mutex_);
+  return sequence_;
+}
+
+intrusive_ptr<c10d::Backend> BackendRondo::split(const intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
+                                                 const intrusive_ptr<c10d::Backend::Options>& options) {
+  const auto place = std::find(ranks.begin(), ranks.end(), rank_);
+  if (place == ranks.end()) return nullptr;
+  auto own = c10::make_intrusive<Options>(options ? options->timeout : options_->timeout);
+  if (options) {
+    own->group_name = options->group_name;
+    own->group_desc = options->group_desc;
+    own->global_ranks_in_group = options->global_ranks_in_group;
+  }
+  return c10::make_intrusive<BackendRondo>(store->clone(), static_cast<int>(place - ranks.begin()),
+                                           static_cast<int>(ranks.size()), std::move(own), name_);
+}
+
+void BackendRondo::abort() {
+  std::shared_ptr<rondo::Communicator> communicator;
+  {
+    const std::lock_guard lock(mutex_);
+    communicator = communicator_;
+  }
+  if (communicator != nullptr) communicator->abort("the process group was aborted");
+}
+
+void BackendRondo::shutdown() { leave(patience_at_shutdown); }
+
+c10d::ErrorType BackendRondo::getError() {
+  const std::lock_guard lock(mutex_);
+  if (communicator_ == nullptr) return c10d::ErrorType::SUCCESS;
+  try {
+    communicator_->check();
+    return c10d::ErrorType::SUCCESS;
+  } catch (const rondo::Error& error) {
+    if (error.code() == rondo::ErrorCode::deadline) return c10d::ErrorType::TIMEOUT;
+    if (error.code() == rondo::ErrorCode::rank_failed) return c10d::ErrorType::REMOTE_ERROR;
+    return c10d::ErrorType::COMM_ERROR;
+  }
+}
+
+}  // namespace rondo_torch

@@ -1,0 +1,83 @@
+// WorkRondo: what torch holds of operations in flight: their end, their values' way into the caller's tensors, a
+// future. Completions: the thread on which works that nobody waits for are finished and futures run what hangs on them.
+#pragma once
+
+#include <rondo/error.hpp>
+#include <rondo/work.hpp>
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace rondo_torch {
+
+// The torch exception that carries an error's text: ValueError for a refused argument, DistBackendError for the rest.
+std::exception_ptr to_torch(const rondo::Error& error);
+
+class WorkRondo final : public c10d::Work {
+ public:
+  struct Parts {
+    c10d::OpType type = c10d::OpType::UNKNOWN;
+    const char* title = nullptr;
+    std::uint64_t sequence = 0;
+    std::chrono::milliseconds timeout{0};
+    std::vector<at::Tensor> inputs;               // for the profiler
+    std::vector<at::Tensor> outputs;              // the result
+    std::vector<at::Tensor> alive;                // until the end
+    std::vector<std::function<void()>> finish{};  // once, after all operations have completed
+  };
+  WorkRondo(int rank, Parts parts);
+
+  // Once, before anybody can wait: what was started. Empty: it has ended already.
+  void set_works(std::vector<rondo::Work> works);
+  // Runs `finish` and completes the future, unless that was done. All operations have ended.
+  void settle();
+  const std::vector<rondo::Work>& works() const { return works_; }
+
+  bool isCompleted() override;
+  bool isSuccess() const override;
+  std::exception_ptr exception() const override;
+  int sourceRank() const override;
+  std::vector<at::Tensor> result() override;
+  void synchronize() override;
+  bool wait(std::chrono::milliseconds timeout) override;
+  void abort() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override;
+  std::uint64_t getSequencenumber() const override { return parts_.sequence; }
+  std::chrono::milliseconds getTimeout() const override { return parts_.timeout; }
+
+ private:
+  bool all_ended() const;
+
+  Parts parts_;
+  bool started_ = false;
+  std::vector<rondo::Work> works_;
+  std::once_flag settled_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+class Completions {
+ public:
+  Completions();
+  // Settles what has ended, then ends the thread. From any thread, its own included.
+  ~Completions();
+  Completions(const Completions&) = delete;
+  Completions& operator=(const Completions&) = delete;
+
+  // Keeps `work` until its operations have ended, then settles it.
+  void watch(const c10::intrusive_ptr<WorkRondo>& work);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+  std::thread thread_;
+};
+
+}  // namespace rondo_torch
