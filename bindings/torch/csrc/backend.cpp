@@ -583,8 +583,10 @@ void BackendRondo::startCoalescing() {
 
 intrusive_ptr<Work> BackendRondo::endCoalescing() {
   std::vector<Coalesced> all;
+  std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
+    number = sequence_;
     TORCH_CHECK(coalescing_, "rondo: endCoalescing() without startCoalescing()");
     coalescing_ = false;
     all.swap(coalesced_);
@@ -612,7 +614,7 @@ intrusive_ptr<Work> BackendRondo::endCoalescing() {
   }
   auto together = c10::make_intrusive<WorkRondo>(
       rank_, WorkRondo::Parts{
-                 OpType::COALESCED, title("coalesced"), sequence_, options_->timeout, {}, {}, {}, std::move(finish)});
+                 OpType::COALESCED, title("coalesced"), number, options_->timeout, {}, {}, {}, std::move(finish)});
   const bool any = !started.empty();
   together->set_works(std::move(started));
   if (any) watch(together);  // even after a refusal: what was started before it uses the tensors
