@@ -30,8 +30,7 @@ RONDO_API std::string_view name_of(ErrorCode code);
 class RONDO_API Error : public std::runtime_error {
  public:
   // `message` states the value, the constraint and a value that works; `hint` what to try (may be empty). what() is
-  // "message (hint)". `peer` is the rank the error is about, as the world counts
-  // them, or -1.
+  // "message (hint)". `peer` is the world rank that the error is about, or -1.
   Error(ErrorCode code, std::string message, std::string hint = {}, int peer = -1);
   Error(const Error&) = default;
   Error& operator=(const Error&) = default;

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,12 +18,11 @@ struct PairCount {
   std::uint64_t sequence = 0;
   std::uint64_t sends = 0;     // elements to the peer
   std::uint64_t receives = 0;  // elements from it
-  bool operator==(const PairCount&) const = default;
 };
 
 class PairCounts {
  public:
-  static constexpr std::size_t most = 32;  // collectives remembered
+  static constexpr std::size_t most = 32;  // collectives remembered, at 16 bytes a peer each
 
   // By rank; empty: nothing to anybody.
   void add(std::uint64_t sequence, std::vector<std::size_t> sends, std::vector<std::size_t> receives) {

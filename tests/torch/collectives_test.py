@@ -4,7 +4,6 @@ Each test runs a function in that many processes, which hold two groups over the
 """
 
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -254,6 +253,7 @@ def refuses(rank, size):
 
 def names_both_sides(rank, size):
     try:
+        dist.barrier()  # all have joined; a slow rank may hear of the error in here
         if rank == 1:
             dist.all_reduce(torch.ones(5))
         else:
@@ -283,6 +283,7 @@ def times_out(rank, size):
 def survives_a_death(rank, size):
     dist.barrier()
     if rank == size - 1:
+        time.sleep(0.5)  # until all have left the barrier
         os.kill(os.getpid(), 9)
     began = time.monotonic()
     try:
@@ -297,8 +298,9 @@ def survives_a_death(rank, size):
 
 def aborts(rank, size):
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    dist.barrier()
     if rank == 0:
-        threading.Timer(0.3, backend.abort).start()
+        threading.Timer(0.5, backend.abort).start()
         try:
             dist.recv(torch.ones(3), 1)
         except dist.DistBackendError as error:
@@ -347,5 +349,4 @@ _add(aborts, (2,))
 _add(survives_a_death, (2, 3, 4), dead=lambda size: (size - 1,))
 
 if __name__ == "__main__":
-    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     unittest.main()

@@ -165,6 +165,12 @@ void BackendRondo::leave(milliseconds patience) noexcept {
   say_farewell(std::move(communicator_), std::move(completions_), patience);
 }
 
+std::shared_ptr<rondo::Communicator> BackendRondo::communicator() {
+  const std::lock_guard lock(mutex_);
+  TORCH_CHECK(communicator_ != nullptr, "rondo: the process group has been shut down");
+  return communicator_;
+}
+
 void BackendRondo::setTimeout(milliseconds timeout) { options_->timeout = timeout; }
 
 const char* BackendRondo::title(const char* operation) const {
@@ -212,7 +218,6 @@ intrusive_ptr<Work> BackendRondo::run(const Launch& launch, std::vector<Call> ca
   std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
-    TORCH_CHECK(communicator_ != nullptr, "rondo: the process group has been shut down");
     if (launch.is_collective) ++sequence_;
     number = sequence_;
   }
@@ -248,7 +253,7 @@ intrusive_ptr<Work> BackendRondo::broadcast(Tensors& tensors, const c10d::Broadc
   const Elements data = to_copy(staging.update(tensor));
   const int root = static_cast<int>(options.rootRank);
   return run({OpType::BROADCAST, "broadcast", options.timeout, options.asyncOp},
-             {[c = communicator_, data, root](const auto& how) {
+             {[c = communicator(), data, root](const auto& how) {
                return c->broadcast(data.data, data.data, data.count, data.type, root, how);
              }},
              staging, tensors, tensors);
@@ -259,7 +264,7 @@ intrusive_ptr<Work> BackendRondo::allreduce(Tensors& tensors, const c10d::Allred
   Staging staging;
   const auto [data, op] = to_reduce("allreduce", staging.update(tensor), options.reduceOp);
   return run({OpType::ALLREDUCE, "all_reduce", options.timeout, options.asyncOp},
-             {[c = communicator_, data = data, op = op](const auto& how) {
+             {[c = communicator(), data = data, op = op](const auto& how) {
                return c->all_reduce(data.data, data.data, data.count, data.type, op, how);
              }},
              staging, tensors, tensors);
@@ -273,7 +278,7 @@ intrusive_ptr<Work> BackendRondo::allreduce_coalesced(Tensors& tensors,
   for (const at::Tensor& tensor : tensors) {
     check_tensor("allreduce_coalesced", tensor);
     const auto [data, op] = to_reduce("allreduce_coalesced", staging.update(tensor), options.reduceOp);
-    calls.emplace_back([c = communicator_, data = data, op = op](const auto& how) {
+    calls.emplace_back([c = communicator(), data = data, op = op](const auto& how) {
       return c->all_reduce(data.data, data.data, data.count, data.type, op, how);
     });
   }
@@ -290,7 +295,7 @@ intrusive_ptr<Work> BackendRondo::reduce(Tensors& tensors, const c10d::ReduceOpt
   const auto [data, op] = to_reduce("reduce", plain, options.reduceOp);
   void* output = rank_ == root ? data.data : nullptr;
   return run({OpType::REDUCE, "reduce", options.timeout, options.asyncOp},
-             {[c = communicator_, data = data, op = op, output, root](const auto& how) {
+             {[c = communicator(), data = data, op = op, output, root](const auto& how) {
                return c->reduce(data.data, output, data.count, data.type, op, root, how);
              }},
              staging, tensors, tensors);
@@ -307,11 +312,11 @@ intrusive_ptr<Work> BackendRondo::allgather(std::vector<Tensors>& outputs, Tenso
   const Elements out = to_copy(staging.write_all(list));
   Call call;
   if (same_numel(list, input.numel())) {
-    call = [c = communicator_, in, out](const auto& how) {
+    call = [c = communicator(), in, out](const auto& how) {
       return c->all_gather(in.data, out.data, in.count, in.type, how);
     };
   } else {
-    call = [c = communicator_, in, out, parts = parts_of(list, units_per_element(input))](const auto& how) {
+    call = [c = communicator(), in, out, parts = parts_of(list, units_per_element(input))](const auto& how) {
       return c->all_gather_v(in.data, out.data, parts.counts, parts.displacements, in.type, how);
     };
   }
@@ -323,17 +328,7 @@ intrusive_ptr<Work> BackendRondo::_allgather_base(at::Tensor& output, at::Tensor
                                                   const c10d::AllgatherOptions& options) {
   Tensors outputs{output};
   Tensors inputs{input};
-  check_tensor("_allgather_base", input);
-  check_same_type("_allgather_base", input, output);
-  check_numel("_allgather_base", "the output", output.numel(), input.numel() * size_);
-  Staging staging;
-  const Elements in = to_copy(staging.read(input));
-  const Elements out = to_copy(staging.write(output));
-  return run({OpType::_ALLGATHER_BASE, "_all_gather_base", options.timeout, options.asyncOp},
-             {[c = communicator_, in, out](const auto& how) {
-               return c->all_gather(in.data, out.data, in.count, in.type, how);
-             }},
-             staging, inputs, outputs);
+  return allgather_into_tensor_coalesced(outputs, inputs, options);
 }
 
 intrusive_ptr<Work> BackendRondo::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
@@ -356,7 +351,7 @@ intrusive_ptr<Work> BackendRondo::allgather_coalesced(std::vector<Tensors>& outp
       check_numel("allgather_coalesced", "an output", tensor.numel(), inputs[i].numel());
     const Elements in = to_copy(staging.read(inputs[i]));
     const Elements out = to_copy(staging.write_all(list));
-    calls.emplace_back([c = communicator_, in, out](const auto& how) {
+    calls.emplace_back([c = communicator(), in, out](const auto& how) {
       return c->all_gather(in.data, out.data, in.count, in.type, how);
     });
     results.insert(results.end(), list.begin(), list.end());
@@ -367,21 +362,23 @@ intrusive_ptr<Work> BackendRondo::allgather_coalesced(std::vector<Tensors>& outp
 
 intrusive_ptr<Work> BackendRondo::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                                   const c10d::AllgatherOptions& options) {
-  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "rondo: allgather_into_tensor_coalesced: ", outputs.size(),
-                    " outputs for ", inputs.size(), " inputs");
+  TORCH_CHECK_VALUE(outputs.size() == inputs.size(), "rondo: allgather_into_tensor: ", outputs.size(), " outputs for ",
+                    inputs.size(), " inputs");
   Staging staging;
   std::vector<Call> calls;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    check_tensor("allgather_into_tensor_coalesced", inputs[i]);
-    check_same_type("allgather_into_tensor_coalesced", inputs[i], outputs[i]);
-    check_numel("allgather_into_tensor_coalesced", "an output", outputs[i].numel(), inputs[i].numel() * size_);
+    check_tensor("allgather_into_tensor", inputs[i]);
+    check_same_type("allgather_into_tensor", inputs[i], outputs[i]);
+    check_numel("allgather_into_tensor", "an output", outputs[i].numel(), inputs[i].numel() * size_);
     const Elements in = to_copy(staging.read(inputs[i]));
     const Elements out = to_copy(staging.write(outputs[i]));
-    calls.emplace_back([c = communicator_, in, out](const auto& how) {
+    calls.emplace_back([c = communicator(), in, out](const auto& how) {
       return c->all_gather(in.data, out.data, in.count, in.type, how);
     });
   }
-  return run({OpType::ALLGATHER_INTO_TENSOR_COALESCED, "all_gather", options.timeout, options.asyncOp},
+  const bool one = calls.size() == 1;
+  return run({one ? OpType::_ALLGATHER_BASE : OpType::ALLGATHER_INTO_TENSOR_COALESCED,
+              one ? "_all_gather_base" : "all_gather", options.timeout, options.asyncOp},
              std::move(calls), staging, inputs, outputs);
 }
 
@@ -403,7 +400,7 @@ intrusive_ptr<Work> BackendRondo::gather(std::vector<Tensors>& outputs, Tensors&
     TORCH_CHECK_VALUE(outputs.empty(), "rondo: gather: output tensors on rank ", rank_, ", which is not the root");
   }
   return run({OpType::GATHER, "gather", options.timeout, options.asyncOp},
-             {[c = communicator_, in, out, root](const auto& how) {
+             {[c = communicator(), in, out, root](const auto& how) {
                return c->gather(in.data, out.data, in.count, in.type, root, how);
              }},
              staging, inputs, std::move(results));
@@ -427,7 +424,7 @@ intrusive_ptr<Work> BackendRondo::scatter(Tensors& outputs, std::vector<Tensors>
     TORCH_CHECK_VALUE(inputs.empty(), "rondo: scatter: input tensors on rank ", rank_, ", which is not the root");
   }
   return run({OpType::SCATTER, "scatter", options.timeout, options.asyncOp},
-             {[c = communicator_, in, out, root](const auto& how) {
+             {[c = communicator(), in, out, root](const auto& how) {
                return c->scatter(in.data, out.data, out.count, out.type, root, how);
              }},
              staging, std::move(sources), outputs);
@@ -445,12 +442,12 @@ intrusive_ptr<Work> BackendRondo::reduce_scatter(Tensors& outputs, std::vector<T
   const ReduceCall out = to_reduce("reduce_scatter", staging.write(output), options.reduceOp);
   Call call;
   if (same_numel(list, output.numel())) {
-    call = [c = communicator_, in = in, op = op, to = out.elements](const auto& how) {
+    call = [c = communicator(), in = in, op = op, to = out.elements](const auto& how) {
       return c->reduce_scatter(in.data, to.data, to.count, to.type, op, how);
     };
   } else {
     const std::size_t units = flat.is_complex() ? 2 : 1;
-    call = [c = communicator_, in = in, op = op, to = out.elements, counts = parts_of(list, units).counts](
+    call = [c = communicator(), in = in, op = op, to = out.elements, counts = parts_of(list, units).counts](
                const auto& how) { return c->reduce_scatter_v(in.data, to.data, counts, to.type, op, how); };
   }
   return run({OpType::REDUCE_SCATTER, "reduce_scatter", options.timeout, options.asyncOp}, {std::move(call)}, staging,
@@ -476,7 +473,7 @@ intrusive_ptr<Work> BackendRondo::reduce_scatter_tensor_coalesced(Tensors& outpu
     check_numel("reduce_scatter", "the input", inputs[i].numel(), outputs[i].numel() * size_);
     const auto [in, op] = to_reduce("reduce_scatter", staging.read(inputs[i]), options.reduceOp);
     const ReduceCall out = to_reduce("reduce_scatter", staging.write(outputs[i]), options.reduceOp);
-    calls.emplace_back([c = communicator_, in = in, op = op, to = out.elements](const auto& how) {
+    calls.emplace_back([c = communicator(), in = in, op = op, to = out.elements](const auto& how) {
       return c->reduce_scatter(in.data, to.data, to.count, to.type, op, how);
     });
   }
@@ -501,11 +498,11 @@ intrusive_ptr<Work> BackendRondo::alltoall_base(at::Tensor& output, at::Tensor& 
   Call call;
   if (input_splits.empty() && output_splits.empty()) {
     check_numel("alltoall_base", "the output", output.numel(), input.numel());
-    call = [c = communicator_, in, out, each = send.counts[0]](const auto& how) {
+    call = [c = communicator(), in, out, each = send.counts[0]](const auto& how) {
       return c->all_to_all(in.data, out.data, each, in.type, how);
     };
   } else {
-    call = [c = communicator_, in, out, send = std::move(send), receive = std::move(receive)](const auto& how) {
+    call = [c = communicator(), in, out, send = std::move(send), receive = std::move(receive)](const auto& how) {
       return c->all_to_all_v(in.data, send.counts, send.displacements, out.data, receive.counts, receive.displacements,
                              in.type, how);
     };
@@ -524,7 +521,7 @@ intrusive_ptr<Work> BackendRondo::alltoall(Tensors& outputs, Tensors& inputs, co
   const Elements in = to_copy(staging.read_all(inputs));
   const Elements out = to_copy(staging.write_all(outputs));
   return run({OpType::ALLTOALL, "all_to_all", options.timeout, options.asyncOp},
-             {[c = communicator_, in, out, send = parts_of(inputs, units),
+             {[c = communicator(), in, out, send = parts_of(inputs, units),
                receive = parts_of(outputs, units)](const auto& how) {
                return c->all_to_all_v(in.data, send.counts, send.displacements, out.data, receive.counts,
                                       receive.displacements, in.type, how);
@@ -537,7 +534,7 @@ intrusive_ptr<Work> BackendRondo::send(Tensors& tensors, int destination, int ta
   Staging staging;
   const Elements data = to_copy(staging.read(tensor));
   return run({OpType::SEND, "send", c10d::kUnsetTimeout, true, false},
-             {[c = communicator_, data, destination, tag](const auto& how) {
+             {[c = communicator(), data, destination, tag](const auto& how) {
                return c->send(data.data, data.count, data.type, destination, tag, how);
              }},
              staging, tensors, {});
@@ -548,7 +545,7 @@ intrusive_ptr<Work> BackendRondo::recv(Tensors& tensors, int source, int tag) {
   Staging staging;
   const Elements data = to_copy(staging.write(tensor));
   return run({OpType::RECV, "recv", c10d::kUnsetTimeout, true, false},
-             {[c = communicator_, data, source, tag](const auto& how) {
+             {[c = communicator(), data, source, tag](const auto& how) {
                return c->receive(data.data, data.count, data.type, source, tag, how);
              }},
              staging, {}, tensors);
@@ -559,7 +556,7 @@ intrusive_ptr<Work> BackendRondo::recvAnysource(Tensors& tensors, int tag) {
   Staging staging;
   const Elements data = to_copy(staging.write(tensor));
   return run({OpType::RECVANYSOURCE, "recvAnySource", c10d::kUnsetTimeout, true, false},
-             {[c = communicator_, data, tag](const auto& how) {
+             {[c = communicator(), data, tag](const auto& how) {
                return c->receive(data.data, data.count, data.type, rondo::any_source, tag, how);
              }},
              staging, {}, tensors);
@@ -568,7 +565,7 @@ intrusive_ptr<Work> BackendRondo::recvAnysource(Tensors& tensors, int tag) {
 intrusive_ptr<Work> BackendRondo::barrier(const c10d::BarrierOptions& options) {
   Staging staging;
   return run({OpType::BARRIER, "barrier", options.timeout, options.asyncOp},
-             {[c = communicator_](const auto& how) { return c->barrier(how); }}, staging, {}, {});
+             {[c = communicator()](const auto& how) { return c->barrier(how); }}, staging, {}, {});
 }
 
 void BackendRondo::monitoredBarrier(const c10d::BarrierOptions& options, bool /*wait_all_ranks*/) {

@@ -78,7 +78,7 @@ class BackendRondo final : public c10d::Backend {
   c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions& options) override;
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // What is issued between the two starts together at the end, whose Work stands for all.
+  // What is issued between the two, by whatever thread, starts together at the end, whose Work stands for all.
   void startCoalescing() override;
   c10::intrusive_ptr<c10d::Work> endCoalescing() override;
 
@@ -105,6 +105,8 @@ class BackendRondo final : public c10d::Backend {
                                      std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs);
   void issue(const c10::intrusive_ptr<WorkRondo>& work, const std::vector<Call>& calls,
              std::chrono::milliseconds timeout);
+  // Throws after shutdown().
+  std::shared_ptr<rondo::Communicator> communicator();
   void watch(const c10::intrusive_ptr<WorkRondo>& work);
   const char* title(const char* operation) const;
   void leave(std::chrono::milliseconds patience) noexcept;
