@@ -46,11 +46,12 @@ setup(
     description="PyTorch's collectives on CPU tensors over rondo",
     license="Apache-2.0",
     packages=["rondo_torch"],
+    entry_points={"torch.distributed.backends": ["rondo = rondo_torch:register"]},
     install_requires=[f"torch=={torch.__version__.split('+')[0]}"],
     ext_modules=[
         CppExtension(
             "rondo_torch._C",
-            sources=[f"csrc/{name}.cpp" for name in ("backend", "farewell", "module", "tensors", "work")],
+            sources=[f"csrc/{name}.cpp" for name in ("arena", "backend", "collectives", "farewell", "module", "point_to_point", "tensors", "work")],
             include_dirs=[str(include)],
             library_dirs=[str(lib)],
             libraries=["rondo"],

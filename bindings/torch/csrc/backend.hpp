@@ -3,6 +3,7 @@
 // Threads: any, as the communicator: collectives are ordered by the order of the calls. No call holds the GIL.
 #pragma once
 
+#include "arena.hpp"
 #include "tensors.hpp"
 #include "work.hpp"
 
@@ -76,11 +77,18 @@ class BackendRondo final : public c10d::Backend {
   c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>& tensors, int source, int tag) override;
   c10::intrusive_ptr<c10d::Work> recvAnysource(std::vector<at::Tensor>& tensors, int tag) override;
   c10::intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions& options) override;
+  // Rank 0 hears of every rank and names those that did not come in time: the first, or all. Then the group is aborted.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
   // What is issued between the two, by whatever thread, starts together at the end, whose Work stands for all.
   void startCoalescing() override;
   c10::intrusive_ptr<c10d::Work> endCoalescing() override;
+
+  // Window memory for allocateTensor(): collective, the same `bytes` on every rank; replaces what was reserved before.
+  std::shared_ptr<Arena> reserve(std::size_t bytes);
+  bool supportsTensorAlloc(c10::DeviceIndex /*device*/) override { return arena() != nullptr; }
+  at::Tensor allocateTensor(long count, at::TensorOptions options) override;
+  std::shared_ptr<c10::Allocator> getMemAllocator() override;
 
   std::uint64_t getSequenceNumberForGroup() override;
   c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store>& store, const std::vector<int>& ranks,
@@ -107,6 +115,7 @@ class BackendRondo final : public c10d::Backend {
              std::chrono::milliseconds timeout);
   // Throws after shutdown().
   std::shared_ptr<rondo::Communicator> communicator();
+  std::shared_ptr<Arena> arena();
   void watch(const c10::intrusive_ptr<WorkRondo>& work);
   const char* title(const char* operation) const;
   void leave(std::chrono::milliseconds patience) noexcept;
@@ -117,6 +126,7 @@ class BackendRondo final : public c10d::Backend {
   std::shared_ptr<rondo::Communicator> communicator_;
   std::mutex mutex_;
   std::unique_ptr<Completions> completions_;
+  std::shared_ptr<Arena> arena_;
   std::uint64_t sequence_ = 0;
 
   struct Coalesced {

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -12,6 +13,11 @@ std::exception_ptr to_torch(const rondo::Error& error) {
   const std::string text = std::string("rondo: ") + error.what();
   if (error.code() == rondo::ErrorCode::invalid_argument) return std::make_exception_ptr(c10::ValueError(here, text));
   return std::make_exception_ptr(c10::DistBackendError(here, text));
+}
+
+std::chrono::nanoseconds deadline_of(std::chrono::milliseconds timeout) {
+  constexpr std::chrono::hours longest{24 * 365};
+  return std::min<std::chrono::nanoseconds>(timeout, longest);
 }
 
 WorkRondo::WorkRondo(int rank, Parts parts)

@@ -19,6 +19,8 @@ namespace rondo_torch {
 
 // The torch exception that carries an error's text: ValueError for a refused argument, DistBackendError for the rest.
 std::exception_ptr to_torch(const rondo::Error& error);
+// torch's time-outs may be as long as a number of milliseconds goes.
+std::chrono::nanoseconds deadline_of(std::chrono::milliseconds timeout);
 
 class WorkRondo final : public c10d::Work {
  public:

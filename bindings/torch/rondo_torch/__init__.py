@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from . import _build
 
-__all__ = ["create_backend"]
+__all__ = ["WindowMemory", "create_backend", "register", "use_window_memory"]
 
 
 def _without_local_part(version):
@@ -44,7 +44,54 @@ def create_backend(options, backend_options=None, name="rondo"):
     )
 
 
-dist.Backend.register_backend("rondo", create_backend, extended_api=True, devices=["cpu"])
+def register():
+    """Registers "rondo" for CPU tensors. Importing does so; torch calls it where the installed package is not imported."""
+    dist.Backend.register_backend("rondo", create_backend, extended_api=True, devices=["cpu"])
+
+
+class WindowMemory:
+    """What use_window_memory() reserved. stop() (or the end of a `with` block) makes torch allocate as before; tensors
+    that lie in the memory stay there, and keep it alive."""
+
+    def __init__(self, arena):
+        self._arena = arena
+
+    @property
+    def bytes(self):
+        return self._arena.bytes
+
+    @property
+    def used(self):
+        """Bytes of it that tensors hold now, each rounded up to 64."""
+        return self._arena.used
+
+    def stop(self):
+        if _C.arena_in_use() is self._arena:
+            _C.use_for_large_tensors(None, 0)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+
+def use_window_memory(bytes, group=None, smallest=1 << 16):
+    """Lets parameters, gradients and DDP's buckets live in memory that the ranks of a host read from each other directly.
+
+    Collective over `group` (None: the default one), the same `bytes` on every rank: reserves one arena. From then on, on
+    this rank alone, every CPU tensor of at least `smallest` bytes is allocated in it while it has room, and as before
+    once it is full. Only collectives of `group` itself read it directly; to all others it is ordinary memory. Returns a
+    WindowMemory. A process that is forked afterwards shares the tensors in it with its parent, writes included.
+    """
+    group = dist.group.WORLD if group is None else group
+    backend = group._get_backend(torch.device("cpu"))
+    arena = _C.reserve(getattr(backend, "wrapped_pg", backend), bytes)
+    _C.use_for_large_tensors(arena, smallest)
+    return WindowMemory(arena)
+
+
+register()
 
 # Groups that nobody destroyed say goodbye while they can; their peers would take the silence for a death.
 atexit.register(_C.wait_for_farewells, timedelta(seconds=5))
