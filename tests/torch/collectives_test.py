@@ -4,18 +4,15 @@ Each test runs a function in that many processes, which hold two groups over the
 """
 
 import os
-import tempfile
 import threading
 import time
-import traceback
 import unittest
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing as mp
 
-import rondo_torch  # noqa: F401  (registers the backend)
+from processes import Processes, add_tests, expect
 
 TYPES = [
     torch.int8,
@@ -28,48 +25,6 @@ TYPES = [
     torch.float64,
 ]
 COUNTS = [0, 1, 7, 1000, 70_001]
-
-
-def _process(rank, size, folder, function, arguments, failures):
-    try:
-        dist.init_process_group(
-            "rondo", store=dist.FileStore(os.path.join(folder, "store"), size), rank=rank, world_size=size,
-            timeout=timedelta(seconds=60),
-        )
-        function(rank, size, *arguments)
-        dist.destroy_process_group()
-    except BaseException:
-        failures.put(f"rank {rank}: {traceback.format_exc()}")
-        raise
-
-
-class Processes(unittest.TestCase):
-    def run_ranks(self, size, function, *arguments, seconds=120, dead=()):
-        """Runs function(rank, size, *arguments) in `size` processes; those in `dead` may end as they like."""
-        context = mp.get_context("spawn")
-        failures = context.Queue()
-        with tempfile.TemporaryDirectory() as folder:
-            processes = [
-                context.Process(target=_process, args=(r, size, folder, function, arguments, failures))
-                for r in range(size)
-            ]
-            for process in processes:
-                process.start()
-            end = time.monotonic() + seconds
-            for process in processes:
-                process.join(max(0.0, end - time.monotonic()))
-            hung = [r for r, process in enumerate(processes) if process.is_alive()]
-            for process in processes:
-                if process.is_alive():
-                    process.kill()
-                process.join()
-            told = []
-            while not failures.empty():
-                told.append(failures.get())
-            self.assertFalse(hung, f"ranks {hung} hang; told:\n" + "\n".join(told))
-            for r, process in enumerate(processes):
-                if r not in dead:
-                    self.assertEqual(process.exitcode, 0, "\n".join(told))
 
 
 def values(rank, count, dtype):
@@ -228,16 +183,6 @@ def asynchronous(rank, size):
 
 
 def refuses(rank, size):
-    def expect(kind, words, call):
-        try:
-            call()
-        except kind as error:
-            for word in words:
-                if word not in str(error):
-                    raise AssertionError(f"'{word}' is not in: {error}") from error
-            return
-        raise AssertionError(f"no {kind.__name__} that says {words}")
-
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     expect(ValueError, ["rondo", "layout"], lambda: backend.allreduce([torch.eye(3).to_sparse()]))
     expect(ValueError, ["meta", "CPU tensors"], lambda: backend.allreduce([torch.ones(3, device="meta")]))
@@ -245,6 +190,10 @@ def refuses(rank, size):
     expect(ValueError, ["BAND", "integers"], lambda: dist.all_reduce(torch.ones(3), dist.ReduceOp.BAND))
     expect(ValueError, ["complex"], lambda: dist.all_reduce(torch.ones(3) * 1j, dist.ReduceOp.PRODUCT))
     expect(ValueError, ["exactly 1"], lambda: backend.allreduce([torch.ones(1), torch.ones(1)]))
+    cpu, meta = torch.ones(1), torch.ones(1, device="meta")
+    expect(ValueError, ["meta", "CPU tensors"], lambda: backend.allgather([[cpu] * (size - 1) + [meta]], [cpu]))
+    expect(ValueError, ["3 elements", "1 belong"], lambda: backend.reduce_scatter([cpu], [[torch.ones(3)] * size]))
+    expect(ValueError, ["sum to", "rows"], lambda: dist.all_to_all_single(torch.ones(size), torch.ones(size), [2] * size, [1] * size))
     expect(ValueError, ["one tensor a rank"], lambda: backend.allgather([[torch.ones(1)] * (size + 1)], [torch.ones(1)]))
     value = torch.ones(3)
     dist.all_reduce(value)  # and the group is still usable
@@ -252,18 +201,11 @@ def refuses(rank, size):
 
 
 def names_both_sides(rank, size):
-    try:
+    def mismatch():
         dist.barrier()  # all have joined; a slow rank may hear of the error in here
-        if rank == 1:
-            dist.all_reduce(torch.ones(5))
-        else:
-            dist.all_reduce(torch.ones(6))
-    except dist.DistBackendError as error:
-        for word in ("5 x float32", "6 x float32", "rank 1"):
-            if word not in str(error):
-                raise AssertionError(str(error)) from error
-        return
-    raise AssertionError("no error")
+        dist.all_reduce(torch.ones(5 if rank == 1 else 6))
+
+    expect(dist.DistBackendError, ["5 x float32", "6 x float32", "rank 1"], mismatch)
 
 
 def times_out(rank, size):
@@ -311,6 +253,44 @@ def aborts(rank, size):
     time.sleep(1)
 
 
+def names_who_is_missing(rank, size):
+    """monitored_barrier: passes, then rank 0 hears who stayed away, and the others that it failed."""
+    dist.monitored_barrier(timeout=timedelta(seconds=30), wait_all_ranks=True)
+    absent = [1] if size == 2 else list(range(1, size - 1))
+    missing = ("Rank " if len(absent) == 1 else "Ranks ") + ", ".join(map(str, absent))
+
+    def barrier():
+        dist.monitored_barrier(timeout=timedelta(seconds=0.5), wait_all_ranks=True)
+
+    if rank == 0:
+        expect(dist.DistBackendError, [f"{missing} failed to pass monitoredBarrier"], barrier)
+    elif rank in absent:
+        expect(dist.DistBackendError, ["failed to pass monitoredBarrier"], lambda: dist.recv(torch.ones(1), 0))
+    else:
+        expect(dist.DistBackendError, [f"Rank {rank} successfully reached", f"{missing} failed to pass"], barrier)
+
+
+def destroys_while_busy(rank, size):
+    """What was issued ends well, though nobody waited for it before the group was destroyed."""
+    tensors = [torch.full((200_000,), float(rank + i)) for i in range(8)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    dist.destroy_process_group()
+    for i, (work, tensor) in enumerate(zip(works, tensors, strict=True)):
+        work.wait()
+        same("destroyed", tensor, torch.full((200_000,), float(sum(range(size)) + i * size)))
+
+
+def destroys_while_others_wait(rank, size):
+    """One rank leaves without the collective that the others are in: they hear of it, and nobody hangs."""
+    dist.barrier()
+    if rank == 1:
+        dist.destroy_process_group()
+        return
+    work = dist.all_reduce(torch.ones(10), async_op=True)
+    expect(dist.DistBackendError, ["rank 1"], work.wait)
+    dist.destroy_process_group()
+
+
 def leaves_nothing_behind(rank, size):
     def threads():
         return len(os.listdir("/proc/self/task"))
@@ -333,20 +313,15 @@ class Backend(Processes):
     """The methods are made below: one a function and number of ranks."""
 
 
-def _add(function, sizes, **options):
-    for size in sizes:
-        def test(self, size=size):
-            self.run_ranks(size, function, **{k: v(size) if callable(v) else v for k, v in options.items()})
-
-        setattr(Backend, f"test_{function.__name__}_{size}_ranks", test)
-
-
 for _function in (against_gloo, uneven, other_types, asynchronous, refuses, leaves_nothing_behind):
-    _add(_function, (2, 3, 4))
-_add(names_both_sides, (2, 4))
-_add(times_out, (2,))
-_add(aborts, (2,))
-_add(survives_a_death, (2, 3, 4), dead=lambda size: (size - 1,))
+    add_tests(Backend, _function, (2, 3, 4))
+add_tests(Backend, names_both_sides, (2, 4))
+add_tests(Backend, names_who_is_missing, (2, 3, 4))
+add_tests(Backend, destroys_while_busy, (2, 4))
+add_tests(Backend, destroys_while_others_wait, (2, 3))
+add_tests(Backend, times_out, (2,))
+add_tests(Backend, aborts, (2,))
+add_tests(Backend, survives_a_death, (2, 3, 4), dead=lambda size: (size - 1,))
 
 if __name__ == "__main__":
     unittest.main()

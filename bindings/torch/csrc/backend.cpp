@@ -63,8 +63,8 @@ rondo::UniqueId agree_on_id(c10d::Store& store, int rank, milliseconds timeout) 
 }  // namespace
 
 BackendRondo::BackendRondo(intrusive_ptr<c10d::Store> store, int rank, int size, intrusive_ptr<Options> options,
-                           std::string name)
-    : Backend(rank, size), name_(std::move(name)), options_(std::move(options)), process_(getpid()) {
+                           std::string title)
+    : Backend(rank, size), title_(std::move(title)), options_(std::move(options)), process_(getpid()) {
   try {
     rondo::Config config;
     config.name = options_->group_name.empty() ? "torch" : options_->group_name;
@@ -103,7 +103,7 @@ const char* BackendRondo::title(const char* operation) const {
   static std::mutex mutex;
   static auto& titles = *new std::set<std::string>;  // the profiler may look at them until the process ends
   const std::lock_guard lock(mutex);
-  return titles.insert(name_ + ":" + operation).first->c_str();
+  return titles.insert(title_ + ":" + operation).first->c_str();
 }
 
 void BackendRondo::watch(const intrusive_ptr<WorkRondo>& work) {
@@ -270,7 +270,7 @@ intrusive_ptr<c10d::Backend> BackendRondo::split(const intrusive_ptr<c10d::Store
     own->global_ranks_in_group = options->global_ranks_in_group;
   }
   return c10::make_intrusive<BackendRondo>(store->clone(), static_cast<int>(place - ranks.begin()),
-                                           static_cast<int>(ranks.size()), std::move(own), name_);
+                                           static_cast<int>(ranks.size()), std::move(own), title_);
 }
 
 void BackendRondo::abort() {

@@ -26,12 +26,13 @@ class BackendRondo final : public c10d::Backend {
     c10::intrusive_ptr<c10d::Backend::Options> clone() const override { return c10::make_intrusive<Options>(*this); }
   };
 
-  // Collective: rank 0 leaves the way to itself, and the key, in `store`. `name`: what torch and its profiler call it.
+  // Collective: rank 0 leaves the way to itself, and the key, in `store`. The profiler shows "title:all_reduce" and so
+  // on.
   BackendRondo(c10::intrusive_ptr<c10d::Store> store, int rank, int size, c10::intrusive_ptr<Options> options,
-               std::string name);
+               std::string title);
   ~BackendRondo() override;
 
-  const std::string getBackendName() const override { return name_; }
+  const std::string getBackendName() const override { return "rondo"; }
   c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
   void setTimeout(std::chrono::milliseconds timeout) override;
   bool supportsCoalescing() const override { return true; }
@@ -120,7 +121,7 @@ class BackendRondo final : public c10d::Backend {
   const char* title(const char* operation) const;
   void leave(std::chrono::milliseconds patience) noexcept;
 
-  const std::string name_;
+  const std::string title_;
   c10::intrusive_ptr<Options> options_;
   const int process_;  // a forked child must leave alone what its parent's threads use
   std::shared_ptr<rondo::Communicator> communicator_;

@@ -20,11 +20,11 @@ using rondo_torch::BackendRondo;
 
 c10::intrusive_ptr<c10d::Backend> create_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                  std::chrono::milliseconds timeout, const std::string& group_name,
-                                                 std::vector<std::uint64_t> global_ranks, const std::string& name) {
+                                                 std::vector<std::uint64_t> global_ranks, const std::string& title) {
   auto options = c10::make_intrusive<BackendRondo::Options>(timeout);
   options->group_name = group_name;
   options->global_ranks_in_group = std::move(global_ranks);
-  return c10::make_intrusive<BackendRondo>(store, rank, size, std::move(options), name);
+  return c10::make_intrusive<BackendRondo>(store, rank, size, std::move(options), title);
 }
 
 std::shared_ptr<rondo_torch::Arena> reserve(const c10::intrusive_ptr<c10d::Backend>& backend, std::int64_t bytes) {
@@ -43,10 +43,10 @@ PYBIND11_MODULE(_C, module) {
   module.attr("torch_version") = TORCH_VERSION;
   module.attr("rondo_version") = rondo::version();
   module.def("create_backend", &create_backend, py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("timeout"),
-             py::arg("group_name"), py::arg("global_ranks"), py::arg("name") = "rondo",
+             py::arg("group_name"), py::arg("global_ranks"), py::arg("title") = "rondo",
              py::call_guard<py::gil_scoped_release>());
   using rondo_torch::Arena;
-  py::class_<Arena, std::shared_ptr<Arena>>(module, "Arena")
+  py::class_<Arena, std::shared_ptr<Arena>>(module, "Arena", py::module_local())
       .def_property_readonly("bytes", &Arena::bytes)
       .def_property_readonly("used", &Arena::used);
   module.def("reserve", &reserve, py::arg("backend"), py::arg("bytes"), py::call_guard<py::gil_scoped_release>());

@@ -42,7 +42,7 @@ intrusive_ptr<Work> BackendRondo::recv(Tensors& tensors, int source, int tag) {
              {[c = communicator(), data, source, tag](const auto& how) {
                return c->receive(data.data, data.count, data.type, source, tag, how);
              }},
-             staging, {}, tensors);
+             staging, tensors, tensors);
 }
 
 intrusive_ptr<Work> BackendRondo::recvAnysource(Tensors& tensors, int tag) {
@@ -53,7 +53,7 @@ intrusive_ptr<Work> BackendRondo::recvAnysource(Tensors& tensors, int tag) {
              {[c = communicator(), data, tag](const auto& how) {
                return c->receive(data.data, data.count, data.type, rondo::any_source, tag, how);
              }},
-             staging, {}, tensors);
+             staging, tensors, tensors);
 }
 void BackendRondo::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
   using clock = std::chrono::steady_clock;
@@ -72,6 +72,8 @@ void BackendRondo::monitoredBarrier(const c10d::BarrierOptions& options, bool wa
     works.push_back(together->receive(&bytes[static_cast<std::size_t>(rank)], 1, rondo::DataType::uint8, rank, tag,
                                       {.stream = &own, .deadline = deadline_of(limit)}));
   };
+  if (rank_ == 0 && timeout <= milliseconds(0))  // nothing has been started: the group stays usable
+    C10_THROW_ERROR(DistBackendError, c10::str("Rank 0 timed out in monitoredBarrier after ", timeout.count(), " ms"));
   // The bytes must not be left while an operation could write them.
   const auto give_up = [&](const std::string& why) {
     together->abort(why);
@@ -98,8 +100,6 @@ void BackendRondo::monitoredBarrier(const c10d::BarrierOptions& options, bool wa
   }
   try {
     for (int rank = 1; rank < size_; ++rank) hear(rank, options_->timeout + timeout);
-    if (clock::now() >= until && size_ > 1)
-      give_up(c10::str("Rank 0 timed out in monitoredBarrier after ", timeout.count(), " ms"));
     std::vector<int> missing;
     for (int rank = 1; rank < size_ && (missing.empty() || wait_all_ranks); ++rank) {
       const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(until - clock::now(), milliseconds(0));

@@ -10,7 +10,9 @@ namespace rondo_torch {
 
 std::exception_ptr to_torch(const rondo::Error& error) {
   const c10::SourceLocation here{__func__, __FILE__, static_cast<std::uint32_t>(__LINE__)};
-  const std::string text = std::string("rondo: ") + error.what();
+  // "Timed out" is what torch's other backends say, and what scripts look for.
+  const char* prefix = error.code() == rondo::ErrorCode::deadline ? "rondo: Timed out waiting: " : "rondo: ";
+  const std::string text = prefix + std::string(error.what());
   if (error.code() == rondo::ErrorCode::invalid_argument) return std::make_exception_ptr(c10::ValueError(here, text));
   return std::make_exception_ptr(c10::DistBackendError(here, text));
 }

@@ -5,6 +5,7 @@ init_process_group makes: torchrun, environment variables, a file or a store of 
 """
 
 import atexit
+import os
 from datetime import timedelta
 
 import torch
@@ -27,9 +28,18 @@ if _without_local_part(torch.__version__) != _without_local_part(_build.torch_ve
 
 from . import _C  # noqa: E402  (only now is it known to fit)
 
+if os.path.dirname(_C.__file__) != os.path.dirname(__file__):  # pybind11 knows modules by name, and keeps the first
+    raise ImportError(
+        f"another rondo_torch is loaded in this process already, from {os.path.dirname(_C.__file__)}, beside the one in "
+        f"{os.path.dirname(__file__)}; leave one of the two on sys.path"
+    )
 
-def create_backend(options, backend_options=None, name="rondo"):
-    """What torch calls to make a group's backend; options is a torch.distributed._DistributedBackendOptions."""
+
+def create_backend(options, backend_options=None, title="rondo"):
+    """What torch calls to make a group's backend; options is a torch.distributed._DistributedBackendOptions.
+
+    The profiler shows the operations as title:all_reduce and so on.
+    """
     if backend_options is not None:
         raise TypeError(f"rondo takes no pg_options, but was given a {type(backend_options).__name__}; leave them out")
     timeout = options.timeout if isinstance(options.timeout, timedelta) else timedelta(seconds=options.timeout)
@@ -40,7 +50,7 @@ def create_backend(options, backend_options=None, name="rondo"):
         timeout,
         options.group_id or "",
         list(options.global_ranks_in_group),
-        name,
+        title,
     )
 
 
