@@ -31,7 +31,6 @@ from torch.nn.parallel import DistributedDataParallel
 KIB, MIB = 1024, 1024 * 1024
 SIZES = [8, 64, 512, 4 * KIB, 32 * KIB, 64 * KIB, 256 * KIB, 2 * MIB, 16 * MIB, 64 * MIB]
 MICRO_BATCHES = [(1, 64), (8, 256)]
-BACKENDS = ("rondo", "gloo")
 
 
 def parse_arguments():
@@ -60,18 +59,18 @@ def seconds_of(function, group):
     return time.perf_counter() - began
 
 
-def pairs_of(samples, functions, groups):
-    """Times of alternating samples: one list a backend, in seconds."""
-    found = ([], [])
+def in_turns(samples, functions, group):
+    """Times of alternating samples: one list a function, in seconds."""
+    found = [[] for _ in functions]
     for number in range(samples):
-        order = (0, 1) if number % 2 == 0 else (1, 0)
-        for which in order:
-            found[which].append(seconds_of(functions[which], groups[which]))
+        order = range(len(functions))
+        for which in order if number % 2 == 0 else reversed(order):
+            found[which].append(seconds_of(functions[which], group))
     return found
 
 
 def row_of(found, **about):
-    ratios = [theirs / ours for ours, theirs in zip(*found, strict=True)]
+    ratios = [theirs / ours for ours, theirs in zip(*found[:2], strict=True)]
     quartiles = statistics.quantiles(ratios, n=4)
     return {
         **about,
@@ -96,7 +95,7 @@ def all_reduce(arguments, groups):
             count = torch.tensor([max(1, int(arguments.sample_ms / 1e3 / seconds_of(lambda: repeat(5), group) * 5))])
             dist.broadcast(count, 0, group=groups[1])
             functions.append((lambda repeat=repeat, count=int(count): repeat(count), int(count)))
-        found = pairs_of(arguments.samples, [function for function, _ in functions], groups)
+        found = in_turns(arguments.samples, [function for function, _ in functions], groups[0])
         for times, (_, count) in zip(found, functions, strict=True):
             times[:] = [seconds / count for seconds in times]
         rows.append(row_of(found, bytes=size))
@@ -104,17 +103,17 @@ def all_reduce(arguments, groups):
 
 
 def train(arguments, groups, wrap):
-    """Steps with either backend from the same weights on the same data."""
+    """Steps with either backend, and of one process alone, from the same weights on the same data."""
     rows = []
     for batch, length in MICRO_BATCHES:
-        steps, losses = [], ([], [])
-        for which, group in enumerate(groups):
+        steps, losses = [], ([], [], [])
+        for group, seen in zip((*groups, None), losses, strict=True):
             torch.manual_seed(1)
-            model = wrap(Gpt(), group)
-            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+            model = Gpt() if group is None else wrap(Gpt(), group)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
             data = torch.Generator().manual_seed(dist.get_rank())
 
-            def step(model=model, optimizer=optimizer, data=data, seen=losses[which]):
+            def step(model=model, optimizer=optimizer, data=data, seen=seen):
                 tokens = torch.randint(2048, (batch, length + 1), generator=data)
                 loss = model(tokens[:, :-1], tokens[:, 1:])
                 loss.backward()
@@ -126,9 +125,10 @@ def train(arguments, groups, wrap):
         for step in steps:
             for _ in range(3):
                 step()
-        found = pairs_of(arguments.samples, steps, groups)
-        apart = max(abs(a - b) for a, b in zip(*losses, strict=True))
-        rows.append(row_of(found, micro_batch=f"{batch} x {length}", losses_apart=apart))
+        found = in_turns(arguments.samples, steps, groups[0])
+        apart = max(abs(a - b) for a, b in zip(*losses[:2], strict=True))
+        alone = statistics.median(found[2]) * 1e6
+        rows.append(row_of(found, micro_batch=f"{batch} x {length}", losses_apart=apart, alone_us=alone))
     return rows
 
 
@@ -171,14 +171,21 @@ def human(size):
 
 
 def show(part, ranks, rows):
-    print(f"\n{part}, {ranks} ranks\n\n| {'size' if part == 'all_reduce' else 'micro-batch'} | rondo µs | Gloo µs | ratio "
-          "| quartiles |" + ("" if part == "all_reduce" else " losses apart |"))
-    print("|" + " --- |" * (5 if part == "all_reduce" else 6))
+    heads = ["size" if part == "all_reduce" else "micro-batch", "rondo µs", "Gloo µs", "ratio", "quartiles"]
+    if part != "all_reduce":
+        heads += ["without communication µs", "losses apart"]
+    print(f"\n{part}, {ranks} ranks\n\n| " + " | ".join(heads) + " |\n|" + " --- |" * len(heads))
     for row in rows:
-        name = human(row["bytes"]) if part == "all_reduce" else row["micro_batch"]
-        line = f"| {name} | {row['rondo_us']:.3g} | {row['gloo_us']:.3g} | {row['ratio']:.3g} "
-        line += "| {:.3g}-{:.3g} |".format(*row["quartiles"])
-        print(line + (f" {row['losses_apart']:.2g} |" if "losses_apart" in row else ""), flush=True)
+        cells = [human(row["bytes"]) if part == "all_reduce" else row["micro_batch"]]
+        cells += [short(row["rondo_us"]), short(row["gloo_us"]), f"{row['ratio']:.2f}"]
+        cells.append("{:.2f}-{:.2f}".format(*row["quartiles"]))
+        if part != "all_reduce":
+            cells += [short(row["alone_us"]), f"{row['losses_apart']:.2g}"]
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def short(microseconds):
+    return f"{microseconds:.3g}" if microseconds < 100 else f"{microseconds:.0f}"
 
 
 def main():

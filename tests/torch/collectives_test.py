@@ -12,6 +12,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+import rondo_torch
 from processes import Processes, add_tests, expect
 
 TYPES = [
@@ -106,6 +107,14 @@ def uneven(rank, size):
     dist.all_gather(outputs, torch.full((rank + 1,), float(rank)))
     for r in range(size):
         same("all_gather", outputs[r], torch.full((r + 1,), float(r)))
+    whole = torch.full((sum(range(size + 1)) + 2,), -1.0)  # pieces that lie back to back, with a margin
+    pieces = list(whole[1:-1].split([r + 1 for r in range(size)]))
+    dist.all_gather(pieces, torch.full((rank + 1,), float(rank)))
+    same("all_gather into pieces", whole, torch.cat([torch.tensor([-1.0]), *outputs, torch.tensor([-1.0])]))
+    swapped = [torch.empty(2, 3).t() for _ in range(size)]
+    dist.all_gather(swapped, torch.arange(6.0).view(3, 2) + rank)
+    for r in range(size):
+        same("all_gather, transposed", swapped[r], torch.arange(6.0).view(3, 2) + r)
     lists = [torch.full((rank + 1,), float(10 * rank + r)) for r in range(size)]
     received = [torch.zeros(r + 1) for r in range(size)]
     dist.all_to_all(received, lists)
@@ -291,6 +300,19 @@ def destroys_while_others_wait(rank, size):
     dist.destroy_process_group()
 
 
+def works_under_debug_detail(rank, size):
+    """TORCH_DISTRIBUTED_DEBUG=DETAIL puts a wrapper around the backend."""
+    dist.set_debug_level(dist.DebugLevel.DETAIL)
+    group = dist.new_group()
+    value = torch.ones(3)
+    dist.all_reduce(value, group=group)
+    same("wrapped", value, torch.full((3,), float(size)))
+    with rondo_torch.use_window_memory(1 << 20, group, smallest=1):
+        value = torch.ones(1000)
+        dist.all_reduce(value, group=group)
+    same("wrapped, in window memory", value, torch.full((1000,), float(size)))
+
+
 def leaves_nothing_behind(rank, size):
     def threads():
         return len(os.listdir("/proc/self/task"))
@@ -301,6 +323,9 @@ def leaves_nothing_behind(rank, size):
         work = dist.all_reduce(torch.ones(10), group=group, async_op=True)
         work.wait()
         dist.destroy_process_group(group)
+    end = time.monotonic() + 10
+    while threads() > before and time.monotonic() < end:
+        time.sleep(0.01)  # a thread that has been joined stays in /proc for a moment
     if threads() > before:
         raise AssertionError(f"{before} threads before, {threads()} after")
     loader = torch.utils.data.DataLoader(list(range(8)), num_workers=2, multiprocessing_context="fork")
@@ -317,6 +342,7 @@ for _function in (against_gloo, uneven, other_types, asynchronous, refuses, leav
     add_tests(Backend, _function, (2, 3, 4))
 add_tests(Backend, names_both_sides, (2, 4))
 add_tests(Backend, names_who_is_missing, (2, 3, 4))
+add_tests(Backend, works_under_debug_detail, (2,))
 add_tests(Backend, destroys_while_busy, (2, 4))
 add_tests(Backend, destroys_while_others_wait, (2, 3))
 add_tests(Backend, times_out, (2,))

@@ -83,6 +83,21 @@ class Import(unittest.TestCase):
         self.assertIn("ImportError: another rondo_torch is loaded in this process already, from", run.stderr)
 
 
+class Wheel(unittest.TestCase):
+    def test_is_named_for_its_torch_and_joins_without_an_import(self):
+        major, minor = torch.__version__.split(".")[:2]
+        wheels = list((SITE.parent / "wheel").glob(f"rondo_torch-*+torch{major}.{minor}-cp*-linux_*.whl"))
+        self.assertEqual(len(wheels), 1, f"./dev build torch makes one; there are {wheels}")
+        with tempfile.TemporaryDirectory() as folder:
+            install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
+            subprocess.run([*install, "--target", folder, str(wheels[0])], check=True, timeout=120, cwd=folder)
+            run = python("import torch, torch.distributed as d\n"
+                         "d.init_process_group('cpu:rondo', store=d.HashStore(), rank=0, world_size=1)\n"
+                         "t = torch.ones(3); d.all_reduce(t); assert t.tolist() == [1, 1, 1]; d.destroy_process_group()\n",
+                         path=folder)
+        self.assertEqual(run.returncode, 0, run.stderr)
+
+
 def create(store, rank, size, seconds):
     return rondo_torch._C.create_backend(store=store, rank=rank, size=size, timeout=timedelta(seconds=seconds),
                                          group_name="alone", global_ranks=[])
@@ -117,9 +132,9 @@ class Joining(unittest.TestCase):
                                                pg_options=dist.ProcessGroupGloo._Options()))
 
 
-def gives_the_gil_back(rank, size):
+def gives_the_gil_back(rank, size, path):
     """Every wait of rank 0 ends only after another of its Python threads has let rank 1 go on."""
-    store = dist.FileStore(os.environ["GIL_STORE"], size)
+    store = dist.FileStore(path, size)
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     waits = {
         "all_reduce": lambda: dist.all_reduce(torch.ones(4)),
@@ -152,8 +167,7 @@ def gives_the_gil_back(rank, size):
 class Waiting(Processes):
     def test_gives_the_gil_back(self):
         with tempfile.TemporaryDirectory() as folder:
-            os.environ["GIL_STORE"] = os.path.join(folder, "gil")
-            self.run_ranks(2, gives_the_gil_back)
+            self.run_ranks(2, gives_the_gil_back, os.path.join(folder, "gil"))
 
 
 if __name__ == "__main__":

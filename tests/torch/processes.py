@@ -30,7 +30,8 @@ def _process(rank, size, folder, function, arguments, failures):
 class Processes(unittest.TestCase):
     def run_ranks(self, size, function, *arguments, seconds=120, dead=()):
         """Runs function(rank, size, *arguments) in `size` processes; those in `dead` may end as they like."""
-        context = mp.get_context("spawn")
+        context = mp.get_context("forkserver")  # forked, but from a process that has imported and nothing else
+        context.set_forkserver_preload(["processes", "torch.distributed.fsdp", "torch.distributed.tensor"])
         failures = context.Queue()
         with tempfile.TemporaryDirectory() as folder:
             processes = [

@@ -232,24 +232,24 @@ class Results:
         return self.outcome(part, test, "gloo") == "skipped"
 
 
-def run_part(part, results, arguments, end):
-    """Gloo first; rondo only where that passed. Returns the names of all tests that are this part's."""
-    source, ranks = part
-    names = []
+def run_part(part, names, results, arguments, end):
+    """Gloo first; rondo only where that passed. False if the time was used up."""
     for backend in ("gloo", "rondo"):
+        waiting = []
+        for name in names:
+            known = results.outcome(part, name, backend)
+            again = backend == "rondo" and (arguments.again or (arguments.retry and known != "passed"))
+            counts = backend == "gloo" or results.outcome(part, name, "gloo") == "passed"
+            if counts and (again or not known) and re.search(arguments.only, name) and name.split(".")[-1] not in EXCLUDED:
+                waiting.append(name)
+        if not waiting:
+            continue
         host_process = Host(part, backend, arguments)
-        names = [name for name in host_process.names if ranks == SIZES[0] or results.skips_itself((source, SIZES[0]), name)]
         try:
-            for name in names:
-                known = results.outcome(part, name, backend)
-                again = backend == "rondo" and (arguments.again or (arguments.retry and known != "passed"))
-                if not re.search(arguments.only, name) or (known and not again) or name.split(".")[-1] in EXCLUDED:
-                    continue
-                if backend == "rondo" and results.outcome(part, name, "gloo") != "passed":
-                    continue
+            for name in waiting:
                 if time.monotonic() > end:
                     print("the time is used up; run it again to go on from here", flush=True)
-                    return names
+                    return False
                 began = time.monotonic()
                 found = host_process.run(name, arguments.test_seconds)
                 results.add(part, name, backend, found, time.monotonic() - began)
@@ -257,7 +257,7 @@ def run_part(part, results, arguments, end):
                     print(f"{backend}: {name}: {found['outcome']} in {time.monotonic() - began:.1f} s", flush=True)
         finally:
             host_process.close()
-    return names
+    return True
 
 
 def table(parts, results):
@@ -316,8 +316,15 @@ def main():
     results = Results(arguments.results, torch.__version__)
     end = time.monotonic() + arguments.budget
     parts = {}
-    for part in [(source, ranks) for source in wanted for ranks in SIZES]:
-        parts[part] = run_part(part, results, arguments, end)
+    going = True
+    for source in wanted:
+        host_process = Host((source, SIZES[0]), "gloo", arguments)
+        names = host_process.names
+        host_process.close()
+        for ranks in SIZES:
+            part = (source, ranks)
+            parts[part] = [name for name in names if ranks == SIZES[0] or results.skips_itself((source, SIZES[0]), name)]
+            going = going and run_part(part, parts[part], results, arguments, end)
     return 0 if table(parts, results) else 1
 
 

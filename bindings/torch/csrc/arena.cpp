@@ -5,6 +5,8 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdint>
+#include <iterator>
 
 namespace rondo_torch {
 namespace {
@@ -15,23 +17,41 @@ std::size_t rounded(std::size_t bytes) { return (bytes + alignment - 1) / alignm
 
 std::atomic<bool> forked{false};
 
+// All arenas by their first address, so that a piece's address is enough to give it back.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::byte*, Arena*> arenas;
+};
+Registry& registry() {
+  static auto& all = *new Registry;  // never destroyed: tensors may outlive main()
+  return all;
+}
+
+void watch_forks() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    pthread_atfork([] { registry().mutex.lock(); }, [] { registry().mutex.unlock(); },
+                   [] {
+                     forked = true;
+                     registry().mutex.unlock();
+                   });
+  });
+}
+
+void release_piece(void* data) { Arena::release(data); }
+
 }  // namespace
 
-struct Arena::Piece {
-  std::shared_ptr<Arena> arena;
-  std::size_t offset;
-  std::size_t bytes;
-
-  static void release(void* context) {
-    const std::unique_ptr<Piece> piece(static_cast<Piece*>(context));
-    piece->arena->give_back(piece->offset, piece->bytes);
-  }
-};
-
 Arena::Arena(rondo::WindowMemory memory) : memory_(std::move(memory)) {
-  static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked = true; }); });
+  watch_forks();
   add_free(0, memory_.bytes() / alignment * alignment);
+  const std::lock_guard lock(registry().mutex);
+  registry().arenas.emplace(memory_.data(), this);
+}
+
+Arena::~Arena() {
+  const std::lock_guard lock(registry().mutex);
+  registry().arenas.erase(memory_.data());
 }
 
 void Arena::add_free(std::size_t offset, std::size_t bytes) {
@@ -43,28 +63,44 @@ void Arena::add_free(std::size_t offset, std::size_t bytes) {
 c10::DataPtr Arena::allocate(std::size_t bytes) {
   const std::size_t wanted = rounded(bytes);
   if (forked.load(std::memory_order_relaxed) || wanted < bytes || wanted == 0) return {};
-  auto piece = std::make_unique<Piece>();
-  std::size_t offset = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = free_by_size_.lower_bound({wanted, 0});
-    if (found == free_by_size_.end()) return {};
-    const auto [size, at] = *found;
-    offset = at;
-    free_by_size_.erase(found);
-    free_.erase(offset);
-    add_free(offset + wanted, size - wanted);
-    used_ += wanted;
-  }
-  *piece = {shared_from_this(), offset, wanted};
+  const std::lock_guard lock(mutex_);
+  const auto found = free_by_size_.lower_bound({wanted, 0});
+  if (found == free_by_size_.end()) return {};
+  const auto [size, offset] = *found;
+  handed_out_.emplace(offset, wanted);
+  free_by_size_.erase(found);
+  free_.erase(offset);
+  add_free(offset + wanted, size - wanted);
+  used_ += wanted;
+  if (itself_ == nullptr) itself_ = shared_from_this();
   std::byte* data = memory_.data() + offset;
-  return {data, piece.release(), &Piece::release, c10::Device(c10::DeviceType::CPU)};
+  return {data, data, &release_piece, c10::Device(c10::DeviceType::CPU)};
 }
 
-void Arena::give_back(std::size_t offset, std::size_t bytes) noexcept {
-  if (forked.load(std::memory_order_relaxed))
-    return;  // whoever held the lock when the parent forked does not live here
+bool Arena::release(void* data) noexcept {
+  auto* const address = static_cast<std::byte*>(data);
+  Arena* arena = nullptr;
+  {
+    Registry& all = registry();
+    const std::lock_guard lock(all.mutex);
+    const auto next = all.arenas.upper_bound(address);
+    if (next == all.arenas.begin()) return false;
+    arena = std::prev(next)->second;
+    if (address >= arena->memory_.data() + arena->bytes()) return false;
+  }
+  // The piece itself keeps the arena alive. In a forked child, whoever held its lock does not live.
+  if (!forked.load(std::memory_order_relaxed))
+    arena->give_back(static_cast<std::size_t>(address - arena->memory_.data()));
+  return true;
+}
+
+void Arena::give_back(std::size_t offset) noexcept {
+  std::shared_ptr<Arena> last;  // ends after the lock
   const std::lock_guard lock(mutex_);
+  const auto piece = handed_out_.find(offset);
+  if (piece == handed_out_.end()) return;
+  std::size_t bytes = piece->second;
+  handed_out_.erase(piece);
   used_ -= bytes;
   auto next = free_.lower_bound(offset);
   if (next != free_.end() && next->first == offset + bytes) {
@@ -82,6 +118,7 @@ void Arena::give_back(std::size_t offset, std::size_t bytes) noexcept {
     }
   }
   add_free(offset, bytes);
+  if (handed_out_.empty()) last = std::move(itself_);
 }
 
 std::size_t Arena::used() const {
@@ -107,7 +144,7 @@ class OneArena final : public c10::Allocator {
 // Stands in front of the allocator that torch had. Never destroyed: tensors may outlive main().
 class LargeTensors final : public c10::Allocator {
  public:
-  explicit LargeTensors(c10::Allocator* others) : others_(others) {}
+  explicit LargeTensors(c10::Allocator* others) : others_(others) { release_other = others->raw_deleter(); }
 
   void use(std::shared_ptr<Arena> arena, std::size_t smallest) {
     const std::lock_guard lock(mutex_);
@@ -126,9 +163,16 @@ class LargeTensors final : public c10::Allocator {
     }
     return others_->allocate(bytes);
   }
+  // Torch's kernels take scratch memory by its address alone. (None where the other allocator cannot do that either.)
+  c10::DeleterFnPtr raw_deleter() const override { return release_other == nullptr ? nullptr : &release_any; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
 
  private:
+  static void release_any(void* data) {
+    if (!Arena::release(data)) release_other(data);
+  }
+
+  static inline c10::DeleterFnPtr release_other = nullptr;
   c10::Allocator* const others_;
   mutable std::mutex mutex_;
   std::shared_ptr<Arena> arena_;

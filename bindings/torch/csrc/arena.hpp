@@ -12,32 +12,39 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <unordered_map>
 #include <utility>
 
 namespace rondo_torch {
 
-// Thread-safe. Pieces are aligned to 64 bytes, best fit, and join their free neighbours when they are given back. What
-// is handed out keeps the arena alive. In a forked child nothing is handed out or taken back: the memory is its
-// parent's.
+// Thread-safe. Pieces are aligned to 64 bytes, best fit, and join their free neighbours when they are given back; any
+// of them keeps the arena alive. In a forked child nothing is handed out or taken back: the memory is its parent's.
 class Arena : public std::enable_shared_from_this<Arena> {
  public:
   explicit Arena(rondo::WindowMemory memory);
+  ~Arena();
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
 
-  // A piece, or an empty pointer if none is free that is large enough.
+  // A piece, whose context is its address, or an empty pointer if none is free that is large enough.
   c10::DataPtr allocate(std::size_t bytes);
+  // Gives back a piece of any arena; false if the address is in none.
+  static bool release(void* data) noexcept;
+
   std::size_t bytes() const { return memory_.bytes(); }
   // Bytes handed out, rounded up to their alignment.
   std::size_t used() const;
 
  private:
-  struct Piece;
-  void give_back(std::size_t offset, std::size_t bytes) noexcept;
+  void give_back(std::size_t offset) noexcept;
   void add_free(std::size_t offset, std::size_t bytes);
 
   const rondo::WindowMemory memory_;
   mutable std::mutex mutex_;
   std::map<std::size_t, std::size_t> free_;                     // offset, bytes
   std::set<std::pair<std::size_t, std::size_t>> free_by_size_;  // bytes, offset
+  std::unordered_map<std::size_t, std::size_t> handed_out_;     // offset, bytes
+  std::shared_ptr<Arena> itself_;                               // while anything is handed out
   std::size_t used_ = 0;
 };
 

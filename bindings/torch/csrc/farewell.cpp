@@ -42,10 +42,6 @@ void say_farewell(std::shared_ptr<rondo::Communicator> communicator, std::unique
     parting->communicator = std::move(communicator);
     parting->completions = std::move(completions);
     Farewells& all = farewells();
-    {
-      const std::lock_guard lock(all.mutex);
-      ++all.open;
-    }
     std::thread thread([parting, &all] {
       close(parting->communicator);
       parting->completions.reset();  // every operation has ended
@@ -57,6 +53,10 @@ void say_farewell(std::shared_ptr<rondo::Communicator> communicator, std::unique
       }
       all.ended.notify_all();
     });
+    {
+      const std::lock_guard lock(all.mutex);
+      ++all.open;  // below zero for a moment, if the thread was quicker
+    }
     bool done = false;
     {
       std::unique_lock lock(all.mutex);
@@ -71,7 +71,7 @@ void say_farewell(std::shared_ptr<rondo::Communicator> communicator, std::unique
 bool wait_for_farewells(std::chrono::milliseconds patience) {
   Farewells& all = farewells();
   std::unique_lock lock(all.mutex);
-  return all.ended.wait_for(lock, patience, [&] { return all.open == 0; });
+  return all.ended.wait_for(lock, patience, [&] { return all.open <= 0; });
 }
 
 }  // namespace rondo_torch

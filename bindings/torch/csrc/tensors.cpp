@@ -76,6 +76,18 @@ rondo::Reduction reduction(std::string_view call, const at::Tensor& tensor, cons
   }
 }
 
+// The tensors as one, if they lie back to back in one storage already, as the pieces of chunk() and split() do.
+std::optional<at::Tensor> as_one(const std::vector<at::Tensor>& tensors) {
+  const at::Tensor& first = tensors[0];
+  std::int64_t count = 0;
+  for (const at::Tensor& tensor : tensors) {
+    if (!is_plain(tensor) || !tensor.is_alias_of(first)) return std::nullopt;
+    if (tensor.storage_offset() != first.storage_offset() + count) return std::nullopt;
+    count += tensor.numel();
+  }
+  return first.detach().as_strided({count}, {1}, first.storage_offset());
+}
+
 }  // namespace
 
 void check_tensor(std::string_view call, const at::Tensor& tensor) {
@@ -142,6 +154,7 @@ at::Tensor Staging::update(const at::Tensor& tensor) {
 }
 
 at::Tensor Staging::read_all(const std::vector<at::Tensor>& tensors) {
+  if (const auto one = as_one(tensors)) return alive_.emplace_back(*one);
   std::vector<at::Tensor> flat;
   flat.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) flat.push_back(tensor.detach().resolve_conj().resolve_neg().reshape({-1}));
@@ -151,6 +164,7 @@ at::Tensor Staging::read_all(const std::vector<at::Tensor>& tensors) {
 }
 
 at::Tensor Staging::write_all(const std::vector<at::Tensor>& tensors) {
+  if (const auto one = as_one(tensors)) return alive_.emplace_back(*one);
   std::int64_t count = 0;
   for (const at::Tensor& tensor : tensors) count += tensor.numel();
   at::Tensor all = at::empty({count}, tensors[0].options().memory_format(at::MemoryFormat::Contiguous));

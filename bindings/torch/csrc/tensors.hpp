@@ -44,7 +44,7 @@ class Staging {
   at::Tensor read(const at::Tensor& tensor);
   at::Tensor write(const at::Tensor& tensor);
   at::Tensor update(const at::Tensor& tensor);
-  // One buffer with all tensors back to back, in order.
+  // All tensors back to back, in order: where they are if they lie so already, else in one buffer.
   at::Tensor read_all(const std::vector<at::Tensor>& tensors);
   at::Tensor write_all(const std::vector<at::Tensor>& tensors);
 
