@@ -231,6 +231,15 @@ def times_out(rank, size):
     raise AssertionError("no error")
 
 
+def deadline_names_the_absent(rank, size):
+    """The time-out of a group ends it on every rank that waits, and says for whom."""
+    group = dist.new_group(timeout=timedelta(seconds=1))
+    if rank != 1:
+        expect(dist.DistBackendError, ["Timed out waiting", "all_reduce", "rank 1 has not called it"],
+               lambda: dist.all_reduce(torch.ones(5), group=group))
+    dist.monitored_barrier(timeout=timedelta(seconds=30))
+
+
 def survives_a_death(rank, size):
     dist.barrier()
     if rank == size - 1:
@@ -340,13 +349,14 @@ class Backend(Processes):
 
 for _function in (against_gloo, uneven, other_types, asynchronous, refuses, leaves_nothing_behind):
     add_tests(Backend, _function, (2, 3, 4))
-add_tests(Backend, names_both_sides, (2, 4))
+add_tests(Backend, names_both_sides, (2, 3, 4))
 add_tests(Backend, names_who_is_missing, (2, 3, 4))
 add_tests(Backend, works_under_debug_detail, (2,))
-add_tests(Backend, destroys_while_busy, (2, 4))
-add_tests(Backend, destroys_while_others_wait, (2, 3))
-add_tests(Backend, times_out, (2,))
-add_tests(Backend, aborts, (2,))
+add_tests(Backend, destroys_while_busy, (2, 3, 4))
+add_tests(Backend, destroys_while_others_wait, (2, 3, 4))
+add_tests(Backend, deadline_names_the_absent, (2, 3, 4))
+add_tests(Backend, times_out, (2, 3, 4))
+add_tests(Backend, aborts, (2, 3, 4))
 add_tests(Backend, survives_a_death, (2, 3, 4), dead=lambda size: (size - 1,))
 
 if __name__ == "__main__":

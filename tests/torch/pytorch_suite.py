@@ -4,8 +4,8 @@
 
 `DistributedTest` is taken from the installed torch. Single files of the same release, which wheels do not contain, are
 added by --torch-source DIR, a checkout of PyTorch. Every test runs in processes of its own. Results are kept test by
-test in --results, and a run that was cut off goes on from there. A test counts when it passes with Gloo on this machine;
-a test that is skipped with rondo then counts as failed.
+test in --results, and a run that was cut off goes on from there; results of another build of rondo are not used. A
+test counts when it passes with Gloo on this machine; if it is skipped with rondo, it counts as failed.
 
 "gloo" is made to mean rondo in the tests' processes only, by exchanging the function that torch calls to make a group's
 backend. Processes are forked from one that has torch loaded, as MultiProcessTestCase's are spawned: that saves minutes
@@ -13,6 +13,7 @@ of imports. --spawn does as the suite does by default.
 """
 
 import argparse
+import hashlib
 import importlib.util
 import json
 import os
@@ -28,6 +29,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+SITE = ROOT / "build" / "torch" / "site"
 WHEEL = "DistributedTest"
 SIZES = (4, 8)  # some tests want exactly 4 ranks; those that skip themselves there are tried with 8
 
@@ -173,8 +175,7 @@ class Host:
         source, ranks = part
         environment = dict(os.environ, BACKEND="gloo", WORLD_SIZE=str(ranks), OMP_NUM_THREADS="1",
                            TORCH_SUITE_BACKEND=backend, TORCH_SUITE_SPAWN=str(int(arguments.spawn)))
-        site = str(ROOT / "build" / "torch" / "site")
-        environment["PYTHONPATH"] = os.pathsep.join(p for p in (site, environment.get("PYTHONPATH")) if p)
+        environment["PYTHONPATH"] = os.pathsep.join(p for p in (str(SITE), environment.get("PYTHONPATH")) if p)
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen([sys.executable, __file__, "--host", source], env=environment, text=True,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, bufsize=1)
@@ -206,19 +207,32 @@ class Host:
         self.process.wait(60)
 
 
+def build_of(backend):
+    """What a result is of: another torch, or another build of rondo, makes it worthless."""
+    import torch
+
+    if backend == "gloo":
+        return torch.__version__
+    digest = hashlib.sha256()
+    for file in sorted((SITE / "rondo_torch").glob("*.*")):
+        digest.update(file.read_bytes())
+    return f"{torch.__version__} {digest.hexdigest()[:16]}"
+
+
 class Results:
     """One line of JSON a result, appended as they come."""
 
-    def __init__(self, path, torch_version):
-        self.path, self.version, self.found = pathlib.Path(path), torch_version, {}
+    def __init__(self, path):
+        self.path, self.found = pathlib.Path(path), {}
+        self.builds = {backend: build_of(backend) for backend in ("gloo", "rondo")}
         if self.path.exists():
             for line in self.path.read_text(encoding="utf-8").splitlines():
                 entry = json.loads(line)
-                if entry["torch"] == torch_version:
+                if entry["build"] == self.builds[entry["backend"]]:
                     self.found[(entry["source"], entry["ranks"]), entry["test"], entry["backend"]] = entry
 
     def add(self, part, test, backend, found, seconds):
-        entry = {"torch": self.version, "source": part[0], "ranks": part[1], "test": test, "backend": backend,
+        entry = {"build": self.builds[backend], "source": part[0], "ranks": part[1], "test": test, "backend": backend,
                  "seconds": round(seconds, 1), **found}
         self.found[part, test, backend] = entry
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -303,8 +317,6 @@ def main():
     if arguments.host:
         host(arguments.host)
         return 0
-    import torch
-
     wanted = [WHEEL]
     if arguments.torch_source:
         base = pathlib.Path(arguments.torch_source) / "test" / "distributed"
@@ -313,7 +325,7 @@ def main():
                 wanted.append(str(base / file))
             else:
                 print(f"not there: {base / file}")
-    results = Results(arguments.results, torch.__version__)
+    results = Results(arguments.results)
     end = time.monotonic() + arguments.budget
     parts = {}
     going = True
