@@ -35,6 +35,9 @@ Cost direct_gather_cost, direct_scatter_cost, direct_all_to_all_cost;
 // chain.cpp
 Generator chain_broadcast, chain_reduce;
 Cost chain_broadcast_cost, chain_reduce_cost;
+// binomial_tree.cpp
+Generator binomial_tree_broadcast, binomial_tree_reduce;
+Cost binomial_tree_broadcast_cost, binomial_tree_reduce_cost;
 // recursive_doubling.cpp
 Generator recursive_doubling_all_reduce, recursive_doubling_barrier;
 Cost recursive_doubling_all_reduce_cost, recursive_doubling_barrier_cost;

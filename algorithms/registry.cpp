@@ -37,10 +37,12 @@ constexpr Algorithm table[] = {
 
     {"direct", Collective::broadcast, direct_broadcast, every, direct_broadcast_cost, true},
     {"chain", Collective::broadcast, chain_broadcast, every, chain_broadcast_cost, true},
+    {"binomial_tree", Collective::broadcast, binomial_tree_broadcast, every, binomial_tree_broadcast_cost, true},
     {"ring", Collective::broadcast, ring_broadcast, every, ring_broadcast_cost, true},
 
     {"direct", Collective::reduce, direct_reduce, every, direct_reduce_cost, true},
     {"chain", Collective::reduce, chain_reduce, every, chain_reduce_cost, false},
+    {"binomial_tree", Collective::reduce, binomial_tree_reduce, every, binomial_tree_reduce_cost, false},
     {"ring", Collective::reduce, ring_reduce, every, ring_reduce_cost, false},
 
     {"direct", Collective::all_to_all, direct_all_to_all, every, direct_all_to_all_cost, true},

@@ -5,6 +5,7 @@
 #include "base/environment.hpp"
 #include "base/socket.hpp"
 #include "bootstrap/rendezvous.hpp"
+#include "tools/plan/command.hpp"
 #include "tools/run/agent.hpp"
 #include "tools/run/command_line.hpp"
 #include "tools/run/launcher.hpp"
@@ -28,6 +29,7 @@ constexpr int launch_error = 125;  // as timeout(1) and env(1): the launcher its
 
 constexpr const char* usage =
     "rondo run -n N [options] -- program arguments   start a program as N ranks (rondo run --help)\n"
+    "rondo plan export | check | draw                plans as JSON and pictures (rondo plan --help)\n"
     "rondo variables                                 all RONDO_* environment variables\n"
     "rondo --version\n";
 
@@ -80,6 +82,7 @@ int main(int argc, char** argv) {
   try {
     if (command == "run") return run(std::span(arguments).subspan(1));
     if (command == "run-agent") return rondo::tools::run_agent();
+    if (command == "plan") return rondo::tools::plan_command(std::span(arguments).subspan(1));
     if (command == "variables") {
       print_variables();
       return 0;
