@@ -191,6 +191,32 @@ def asynchronous(rank, size):
         same("subgroup", small, torch.full((1,), float(max(1, size // 2))))
 
 
+def callbacks_may_wait(rank, size):
+    """A future's callback may wait for the work itself, for a later one, and for collectives that it starts."""
+    first, second = (dist.all_reduce(torch.ones(300_000), async_op=True) for _ in range(2))
+    later = second.get_future()
+    own = first.get_future().then(lambda _: first.wait())
+    other = first.get_future().then(lambda _: later.wait()[0][0].item())
+    assert own.wait() is True
+    assert other.wait() == size
+
+    def nested(depth):
+        def callback(_):
+            value = torch.ones(3)
+            work = dist.all_reduce(value, async_op=True)
+            return (work.get_future() if depth == 0 else work.get_future().then(nested(depth - 1))).wait()
+
+        return callback
+
+    dist.all_reduce(torch.ones(3), async_op=True).get_future().then(nested(5)).wait()
+    failed = dist.all_reduce(torch.ones(3), async_op=True).get_future().then(lambda _: 1 / 0)
+    expect(RuntimeError, ["ZeroDivisionError"], failed.wait)
+    with dist._coalescing_manager(async_ops=True) as together:
+        for _ in range(3):
+            dist.all_reduce(torch.ones(10))
+    together.wait()
+
+
 def refuses(rank, size):
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     expect(ValueError, ["rondo", "layout"], lambda: backend.allreduce([torch.eye(3).to_sparse()]))
@@ -347,7 +373,7 @@ class Backend(Processes):
     """The methods are made below: one a function and number of ranks."""
 
 
-for _function in (against_gloo, uneven, other_types, asynchronous, refuses, leaves_nothing_behind):
+for _function in (against_gloo, uneven, other_types, asynchronous, callbacks_may_wait, refuses, leaves_nothing_behind):
     add_tests(Backend, _function, (2, 3, 4))
 add_tests(Backend, names_both_sides, (2, 3, 4))
 add_tests(Backend, names_who_is_missing, (2, 3, 4))

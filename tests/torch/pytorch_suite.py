@@ -296,7 +296,7 @@ def table(parts, results):
         totals = [totals[0] + len(gloo), totals[1] + len(passed)]
         failures += [results.found[part, name, "rondo"] for name in failed]
     for entry in failures:
-        lines = [line for line in entry["text"].splitlines() if re.search("Error|Expected|skip|end", line)]
+        lines = [line for line in entry["text"].splitlines() if re.search(r"^\w*Error\b|^Expected|^Skip|did not", line)]
         print(f"\n{entry['test']}, {entry['ranks']} ranks: {entry['outcome']} with rondo: {lines[-1] if lines else ''}")
     return good and totals[1] >= 0.95 * totals[0]
 

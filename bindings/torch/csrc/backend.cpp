@@ -202,15 +202,15 @@ intrusive_ptr<Work> BackendRondo::endCoalescing() {
     failure = to_torch(error);
   }
   std::vector<rondo::Work> started;
-  std::vector<std::function<void()>> finish;
+  std::vector<intrusive_ptr<WorkRondo>> members;
   for (std::size_t i = 0; i < all.size(); ++i) {
     started.insert(started.end(), works[i].begin(), works[i].end());
     all[i].work->set_works(std::move(works[i]));
-    finish.emplace_back([work = all[i].work] { work->settle(); });
+    members.push_back(all[i].work);
   }
   auto together = c10::make_intrusive<WorkRondo>(
       rank_, WorkRondo::Parts{
-                 OpType::COALESCED, title("coalesced"), number, options_->timeout, {}, {}, {}, std::move(finish)});
+                 OpType::COALESCED, title("coalesced"), number, options_->timeout, {}, {}, {}, {}, std::move(members)});
   const bool any = !started.empty();
   together->set_works(std::move(started));
   if (any) watch(together);  // even after a refusal: what was started before it uses the tensors

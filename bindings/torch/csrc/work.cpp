@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <system_error>
 #include <utility>
 
 namespace rondo_torch {
@@ -43,7 +44,14 @@ bool WorkRondo::all_ended() const {
   return true;
 }
 
+bool WorkRondo::may_call_back() const {
+  return future_taken_.load(std::memory_order_acquire) ||
+         std::any_of(parts_.members.begin(), parts_.members.end(), [](const auto& m) { return m->may_call_back(); });
+}
+
+// Callbacks run outside of call_once: they may wait for this very work.
 void WorkRondo::settle() {
+  for (const auto& member : parts_.members) member->settle();
   std::call_once(settled_, [this] {
     std::exception_ptr failure;
     try {
@@ -58,9 +66,10 @@ void WorkRondo::settle() {
     parts_.finish.clear();
     parts_.alive.clear();
     finish(failure);
-    if (failure) future_->setError(failure);
-    else future_->markCompleted(c10::IValue(parts_.outputs));
   });
+  if (future_completed_.exchange(true)) return;
+  if (const auto failure = exception()) future_->setError(failure);
+  else future_->markCompleted(c10::IValue(parts_.outputs));
 }
 
 bool WorkRondo::isCompleted() {
@@ -123,10 +132,14 @@ void WorkRondo::abort() {
               "rondo: one operation cannot be aborted; abort the process group (all ranks then end with an error)");
 }
 
-c10::intrusive_ptr<c10::ivalue::Future> WorkRondo::getFuture() { return future_; }
+c10::intrusive_ptr<c10::ivalue::Future> WorkRondo::getFuture() {
+  future_taken_.store(true, std::memory_order_release);
+  return future_;
+}
 
 // Completes with torch's WorkResult as a number, and never with an error.
 c10::intrusive_ptr<c10::ivalue::Future> WorkRondo::getFutureResult() {
+  future_taken_.store(true, std::memory_order_release);
   auto result = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
   future_->addCallback([result](c10::ivalue::Future& ended) {
     result->markCompleted(c10::IValue(
@@ -136,39 +149,68 @@ c10::intrusive_ptr<c10::ivalue::Future> WorkRondo::getFutureResult() {
 }
 
 struct Completions::State {
+  static constexpr std::size_t most_threads = 64;
+
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<c10::intrusive_ptr<WorkRondo>> ended;
+  std::vector<std::thread> threads;
+  std::size_t idle = 0;
   std::size_t watched = 0;
   bool stopping = false;
 
-  void run() {
-    std::unique_lock lock(mutex);
+  // Under the lock. Without a thread to be had, callbacks that wait for each other wait until the deadline.
+  static void add_thread(const std::shared_ptr<State>& state) {
+    try {
+      state->threads.emplace_back([state] { run(state); });
+      ++state->idle;
+    } catch (const std::system_error&) {
+      if (state->threads.empty()) throw;
+    }
+  }
+
+  static void run(const std::shared_ptr<State>& state) {
+    std::unique_lock lock(state->mutex);
     for (;;) {
-      changed.wait(lock, [this] { return !ended.empty() || (stopping && watched == 0); });
-      if (ended.empty()) return;
+      state->changed.wait(lock, [&] { return !state->ended.empty() || (state->stopping && state->watched == 0); });
+      if (state->ended.empty()) return;
+      --state->idle;
       {
-        c10::intrusive_ptr<WorkRondo> work = std::move(ended.front());
-        ended.pop_front();
-        --watched;
+        c10::intrusive_ptr<WorkRondo> work = std::move(state->ended.front());
+        state->ended.pop_front();
+        if (--state->watched == 0 && state->stopping) state->changed.notify_all();
+        if (work->may_call_back() && state->idle == 0 && state->threads.size() < most_threads) add_thread(state);
         lock.unlock();
         work->settle();
       }  // what the work kept alive ends here, unlocked
       lock.lock();
+      ++state->idle;
     }
   }
 };
 
-Completions::Completions() : state_(std::make_shared<State>()), thread_([state = state_] { state->run(); }) {}
+Completions::Completions() : state_(std::make_shared<State>()) {
+  const std::lock_guard lock(state_->mutex);
+  State::add_thread(state_);
+}
 
 Completions::~Completions() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stopping = true;
-  }
+  std::vector<std::thread> threads;
+  std::unique_lock lock(state_->mutex);
+  state_->stopping = true;
   state_->changed.notify_all();
-  if (thread_.get_id() == std::this_thread::get_id()) thread_.detach();
-  else thread_.join();
+  // A thread that settles what has ended may add another, or be the one that is here and cannot wait for itself.
+  for (;;) {
+    threads.swap(state_->threads);
+    lock.unlock();
+    for (std::thread& thread : threads) {
+      if (thread.get_id() == std::this_thread::get_id()) thread.detach();
+      else thread.join();
+    }
+    threads.clear();
+    lock.lock();
+    if (state_->threads.empty()) return;
+  }
 }
 
 void Completions::watch(const c10::intrusive_ptr<WorkRondo>& work) {

@@ -1,5 +1,7 @@
 // WorkRondo: what torch holds of operations in flight: their end, their values' way into the caller's tensors, a
-// future. Completions: the thread on which works that nobody waits for are finished and futures run what hangs on them.
+// future. Completions: the threads on which works that nobody waits for are finished and futures run what hangs on
+// them. One thread is enough until such a callback may wait for another work: then there is always one more that is
+// idle.
 #pragma once
 
 #include <rondo/error.hpp>
@@ -7,6 +9,7 @@
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -29,10 +32,11 @@ class WorkRondo final : public c10d::Work {
     const char* title = nullptr;
     std::uint64_t sequence = 0;
     std::chrono::milliseconds timeout{0};
-    std::vector<at::Tensor> inputs;               // for the profiler
-    std::vector<at::Tensor> outputs;              // the result
-    std::vector<at::Tensor> alive;                // until the end
-    std::vector<std::function<void()>> finish{};  // once, after all operations have completed
+    std::vector<at::Tensor> inputs;                        // for the profiler
+    std::vector<at::Tensor> outputs;                       // the result
+    std::vector<at::Tensor> alive;                         // until the end
+    std::vector<std::function<void()>> finish{};           // once, after all operations have completed
+    std::vector<c10::intrusive_ptr<WorkRondo>> members{};  // settled before this one
   };
   WorkRondo(int rank, Parts parts);
 
@@ -40,6 +44,8 @@ class WorkRondo final : public c10d::Work {
   void set_works(std::vector<rondo::Work> works);
   // Runs `finish` and completes the future, unless that was done. All operations have ended.
   void settle();
+  // Whether settle() may run what others have hung on the future, or on those of works that it settles.
+  bool may_call_back() const;
   const std::vector<rondo::Work>& works() const { return works_; }
 
   bool isCompleted() override;
@@ -62,13 +68,15 @@ class WorkRondo final : public c10d::Work {
   bool started_ = false;
   std::vector<rondo::Work> works_;
   std::once_flag settled_;
+  std::atomic<bool> future_taken_{false};
+  std::atomic<bool> future_completed_{false};
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
 class Completions {
  public:
   Completions();
-  // Settles what has ended, then ends the thread. From any thread, its own included.
+  // Settles what has ended, then ends the threads. From any thread, its own included.
   ~Completions();
   Completions(const Completions&) = delete;
   Completions& operator=(const Completions&) = delete;
@@ -79,7 +87,6 @@ class Completions {
  private:
   struct State;
   std::shared_ptr<State> state_;
-  std::thread thread_;
 };
 
 }  // namespace rondo_torch
