@@ -126,6 +126,15 @@ class Joining(unittest.TestCase):
         store.set("rondo/unique_id", "error no sockets are left")
         expect(RuntimeError, ["rank 0 could not make the group", "no sockets are left"], lambda: create(store, 1, 2, 5))
 
+    def test_window_memory_needs_a_group_of_rondo(self):
+        expect(ValueError, ["init_process_group"], lambda: rondo_torch.use_window_memory(4096))
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        try:
+            expect(ValueError, ["gloo", "a group of rondo"], lambda: rondo_torch.use_window_memory(4096))
+            expect(ValueError, ["belongs to"], lambda: rondo_torch.use_window_memory(4096, dist.GroupMember.NON_GROUP_MEMBER))
+        finally:
+            dist.destroy_process_group()
+
     def test_options_of_another_backend_are_refused(self):
         expect(TypeError, ["pg_options", "Options"],
                lambda: dist.init_process_group("rondo", store=dist.HashStore(), rank=0, world_size=1,

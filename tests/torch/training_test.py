@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
@@ -73,6 +74,29 @@ def ddp_is_gloos_bit_for_bit(rank, size):
     for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
         if not torch.equal(a, b):
             raise AssertionError("a sum of two numbers has one value, but the weights differ")
+
+
+def hooks_compress_as_with_gloo(rank, size):
+    """PowerSGD's callbacks start collectives of their own, and wait for them."""
+    gloo = dist.new_group(backend="gloo")
+    for hook in ("fp16", "powersgd"):
+        weights = []
+        for group in (dist.group.WORLD, gloo):
+            network = DistributedDataParallel(model().float(), process_group=group)
+            if hook == "fp16":
+                network.register_comm_hook(group, default_hooks.fp16_compress_hook)
+            else:
+                state = powerSGD_hook.PowerSGDState(group, matrix_approximation_rank=1, start_powerSGD_iter=2,
+                                                    min_compression_rate=1)
+                network.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+            optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+            for inputs, targets in batches() * 2:
+                nn.functional.mse_loss(network(inputs.float().chunk(size)[rank]), targets.float().chunk(size)[rank]).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            weights.append([parameter.detach() for parameter in network.parameters()])
+        for a, b in zip(*weights, strict=True):
+            torch.testing.assert_close(a, b)
 
 
 def sharded(rank, size):
@@ -171,6 +195,7 @@ class Training(Processes):
 
 add_tests(Training, ddp, (2, 3))
 add_tests(Training, ddp_is_gloos_bit_for_bit, (2,))
+add_tests(Training, hooks_compress_as_with_gloo, (2, 3))
 add_tests(Training, sharded, (2, 4))
 add_tests(Training, tensors_over_a_mesh, (2, 3))
 add_tests(Training, pipeline, (2, 3))

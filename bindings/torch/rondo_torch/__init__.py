@@ -95,6 +95,11 @@ def use_window_memory(bytes, group=None, smallest=1 << 16):
     WindowMemory. A process that is forked afterwards shares the tensors in it with its parent, writes included.
     """
     group = dist.group.WORLD if group is None else group
+    if not isinstance(group, dist.ProcessGroup):
+        raise ValueError(
+            f"rondo: use_window_memory: the group is {group!r}; call init_process_group('rondo') first, and give a group that "
+            "this rank belongs to"
+        )
     backend = group._get_backend(torch.device("cpu"))
     arena = _C.reserve(getattr(backend, "wrapped_pg", backend), bytes)
     _C.use_for_large_tensors(arena, smallest)
