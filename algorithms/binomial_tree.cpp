@@ -1,6 +1,6 @@
 // Binomial tree: rank v (counted from the root) hangs below v with its lowest one-bit cleared, so each round doubles
-// the number of ranks that have been reached: ceil(log2 n) messages deep, where chain is n / 2. The root's port carries
-// the buffer ceil(log2 n) times, so it is for small messages among many ranks.
+// the number of ranks that have been reached: at most ceil(log2 n) messages deep, where chain is n / 2. The root's port
+// carries the buffer ceil(log2 n) times, so it is for small messages among many ranks.
 //
 // Any n: children that would be n or more are left out. Children are served with the largest subtree first. References
 // are safe: an input is never overwritten by another value, an output is written once. Source: Thakur, Rabenseifner,

@@ -38,6 +38,12 @@ Cost chain_broadcast_cost, chain_reduce_cost;
 // binomial_tree.cpp
 Generator binomial_tree_broadcast, binomial_tree_reduce;
 Cost binomial_tree_broadcast_cost, binomial_tree_reduce_cost;
+// double_binary_tree.cpp
+Generator double_binary_tree_all_reduce;
+Cost double_binary_tree_all_reduce_cost;
+// bruck.cpp
+Generator bruck_all_gather;
+Cost bruck_all_gather_cost;
 // recursive_doubling.cpp
 Generator recursive_doubling_all_reduce, recursive_doubling_barrier;
 Cost recursive_doubling_all_reduce_cost, recursive_doubling_barrier_cost;

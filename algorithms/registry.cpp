@@ -27,9 +27,12 @@ constexpr Algorithm table[] = {
     {"two_shot", Collective::all_reduce, two_shot_all_reduce, every, two_shot_all_reduce_cost, true},
     {"recursive_doubling", Collective::all_reduce, recursive_doubling_all_reduce, every,
      recursive_doubling_all_reduce_cost, false},
+    {"double_binary_tree", Collective::all_reduce, double_binary_tree_all_reduce, every,
+     double_binary_tree_all_reduce_cost, false},
     {"ring", Collective::all_reduce, ring_all_reduce, every, ring_all_reduce_cost, false},
 
     {"direct", Collective::all_gather, direct_all_gather, every, direct_all_gather_cost, true},
+    {"bruck", Collective::all_gather, bruck_all_gather, every, bruck_all_gather_cost, true},
     {"ring", Collective::all_gather, ring_all_gather, every, ring_all_gather_cost, true},
 
     {"direct", Collective::reduce_scatter, direct_reduce_scatter, every, direct_reduce_scatter_cost, true},

@@ -13,7 +13,7 @@
 namespace rondo::algorithms {
 
 struct Algorithm {
-  std::string_view name;  // "ring", "one_shot", "two_shot", "direct", "chain", "binomial_tree", "recursive_doubling"
+  std::string_view name;  // "ring", "one_shot", "two_shot", "direct", "chain", "recursive_doubling", ...
   Collective collective;
   plan::RankPlan (*generate)(const plan::Shape& shape, std::int32_t rank);
   // Whether the algorithm exists for this shape (recursive_doubling does for every n; none needs a power of two).

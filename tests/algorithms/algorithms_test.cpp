@@ -6,9 +6,11 @@
 
 #include <gtest/gtest.h>
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace rondo::algorithms {
 namespace {
@@ -101,6 +103,68 @@ TEST(Ring, OneRankOfAMillionIsAsSmallAsOneOfTen) {
   ASSERT_EQ(large.lanes.size(), 1U);
   EXPECT_EQ(large.lanes[0].blocks.size(), small.lanes[0].blocks.size());
   EXPECT_EQ(large.connections.size(), 2U);
+}
+
+// The length of the longest way of messages from `rank` along connections with `tag`, against their direction.
+int depth_of(const std::vector<plan::RankPlan>& plans, std::int32_t rank, std::int32_t tag) {
+  int deepest = 0;
+  for (const plan::Connection& c : plans[static_cast<std::size_t>(rank)].connections)
+    if (c.direction == plan::Direction::incoming && c.tag == tag)
+      deepest = std::max(deepest, 1 + depth_of(plans, c.peer, tag));
+  return deepest;
+}
+
+// The properties that the paper asks of the two trees: each spans all ranks, log n deep, and no rank has children in
+// both.
+TEST(DoubleBinaryTree, TreesAreShallowAndShareNoInnerRank) {
+  const Algorithm* tree = find(Collective::all_reduce, "double_binary_tree");
+  for (std::int32_t n = 2; n <= 130; ++n) {
+    const auto plans = plan::generate_all(tree->generate, {Collective::all_reduce, n, 0});
+    std::vector<int> with_children(static_cast<std::size_t>(n));
+    for (const std::int32_t up : {0, 2}) {
+      int edges = 0, roots = 0;
+      for (const plan::RankPlan& p : plans) {
+        int children = 0, parents = 0;
+        for (const plan::Connection& c : p.connections) {
+          if (c.tag != up) continue;
+          if (c.direction == plan::Direction::incoming) ++children;
+          else ++parents;
+        }
+        EXPECT_LE(children, 2);
+        edges += children;
+        if (parents == 0) {
+          ++roots;
+          EXPECT_LE(children, 1);  // a root has one child, so it may be an inner rank of the other tree
+          EXPECT_LE(depth_of(plans, p.rank, up), std::bit_width(static_cast<unsigned>(n - 1))) << n;
+        } else if (children > 0) {
+          ++with_children[static_cast<std::size_t>(p.rank)];
+        }
+      }
+      EXPECT_EQ(roots, 1) << n;
+      EXPECT_EQ(edges, n - 1) << n;
+    }
+    EXPECT_EQ(std::count(with_children.begin(), with_children.end(), 2), 0) << n;
+  }
+}
+
+TEST(BinomialTree, IsLogarithmicallyDeep) {
+  const Algorithm* tree = find(Collective::reduce, "binomial_tree");
+  for (const std::int32_t n : {2, 3, 8, 9, 33, 1000}) {
+    const auto plans = plan::generate_all(tree->generate, {Collective::reduce, n, n / 2});
+    int ones = 0;  // a rank hangs as many messages below the root as its number has one-bits
+    for (std::int32_t v = 0; v < n; ++v) ones = std::max(ones, std::popcount(static_cast<unsigned>(v)));
+    EXPECT_EQ(depth_of(plans, n / 2, 0), ones) << n;
+  }
+}
+
+TEST(Bruck, TakesLogNRoundsAndNMinusOneMessagesARank) {
+  const Algorithm* bruck = find(Collective::all_gather, "bruck");
+  for (const std::int32_t n : {2, 3, 8, 13, 64}) {
+    const auto plans = plan::generate_all(bruck->generate, {Collective::all_gather, n, 0});
+    const int rounds = std::bit_width(static_cast<unsigned>(n - 1));
+    EXPECT_EQ(plans[0].connections.size(), static_cast<std::size_t>(2 * rounds)) << n;
+    EXPECT_EQ(plan::check_plan(plans).messages, std::int64_t{n} * (n - 1)) << n;
+  }
 }
 
 TEST(Hash, TellsRanksShapesAndAlgorithmsApart) {

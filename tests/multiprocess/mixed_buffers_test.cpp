@@ -20,6 +20,9 @@ constexpr Pins pins[] = {
      "reduce:0-inf=direct;barrier:0-inf=one_shot"},
     {"chain",
      "all_reduce:0-inf=recursive_doubling;broadcast:0-inf=chain;reduce:0-inf=chain;barrier:0-inf=recursive_doubling"},
+    {"tree",
+     "all_reduce:0-inf=double_binary_tree;all_gather:0-inf=bruck;broadcast:0-inf=binomial_tree;reduce:0-inf=binomial_"
+     "tree"},
     {"one_shot", "all_reduce:0-inf=one_shot"},
 };
 void PrintTo(const Pins& which, std::ostream* out) { *out << which.name; }
