@@ -4,6 +4,7 @@ Each test runs a function in that many processes, which hold two groups over the
 """
 
 import os
+import tempfile
 import threading
 import time
 import unittest
@@ -217,6 +218,73 @@ def callbacks_may_wait(rank, size):
     together.wait()
 
 
+def overlapping(rank, size):
+    """Input and output that share memory give what they give apart."""
+    def whole():
+        return torch.arange(2.0 * size) + 10 * rank
+
+    total = sum(torch.arange(2.0 * size) + 10 * r for r in range(size))
+    for piece in range(size):
+        x = whole()
+        dist.reduce_scatter_tensor(x[2 * piece : 2 * piece + 2], x)
+        same("reduce_scatter", x[2 * piece : 2 * piece + 2], total[2 * rank : 2 * rank + 2])
+        x = whole()
+        mine = x[2 * piece : 2 * piece + 2]
+        expected = torch.cat([torch.arange(2.0 * size)[2 * piece : 2 * piece + 2] + 10 * r for r in range(size)])
+        dist.all_gather_into_tensor(x, mine)
+        same("all_gather", x, expected)
+        x = whole()
+        dist.scatter(x[2 * piece : 2 * piece + 2], list(x.chunk(size)) if rank == 0 else None, 0)
+        same("scatter", x[2 * piece : 2 * piece + 2], torch.arange(2.0 * size)[2 * rank : 2 * rank + 2])
+        x = whole()
+        dist.gather(x[2 * piece : 2 * piece + 2], list(x.chunk(size)) if rank == 0 else None, 0)
+        if rank == 0:
+            same("gather", x, expected)
+    x = whole()
+    dist.all_to_all_single(x, x)
+    same("all_to_all", x, torch.cat([torch.arange(2.0 * size)[2 * rank : 2 * rank + 2] + 10 * r for r in range(size)]))
+    x = torch.cat([whole(), torch.zeros(1)])
+    dist.all_to_all_single(x[1:], x[:-1])
+    same("all_to_all, apart by one", x[1:],
+         torch.cat([torch.arange(2.0 * size)[2 * rank : 2 * rank + 2] + 10 * r for r in range(size)]))
+
+
+def coalesces(rank, size):
+    """Waiting inside a block, and a block that an exception left: what was issued is done, and the group goes on."""
+    parts = [torch.zeros(2) for _ in range(size)]
+    with dist._coalescing_manager(device=torch.device("cpu")):
+        dist.all_gather(parts, torch.full((2,), float(rank)))
+        dist.broadcast(value := torch.full((3,), float(rank)), size - 1)
+    for r in range(size):
+        same("all_gather", parts[r], torch.full((2,), float(r)))
+    same("broadcast", value, torch.full((3,), float(size - 1)))
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    backend._start_coalescing()
+    lost = torch.ones(3)
+    backend.allreduce([lost])  # and then an exception: nobody ends the block
+    dist.barrier()
+    same("issued before the exception", lost, torch.full((3,), float(size)))
+    dist.reduce(value := torch.ones(2), 0)
+    if rank == 0:
+        same("reduce", value, torch.full((2,), float(size)))
+    backend._end_coalescing().wait()
+    dist.all_reduce(value := torch.ones(2))
+    same("after", value, torch.full((2,), float(size)))
+
+
+def joins_again_in_the_same_store(rank, size, folder):
+    """As under torchrun, whose store outlives the group: the key of the one before must not be taken for the new one's."""
+    store = dist.FileStore(os.path.join(folder, "kept"), size)
+    dist.destroy_process_group()
+    for _ in range(4):
+        if rank == 0:
+            time.sleep(0.2)  # the others look for the key first
+        dist.init_process_group("rondo", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=10))
+        dist.all_reduce(value := torch.ones(2))
+        same("again", value, torch.full((2,), float(size)))
+        dist.destroy_process_group()
+
+
 def refuses(rank, size):
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))
     expect(ValueError, ["rondo", "layout"], lambda: backend.allreduce([torch.eye(3).to_sparse()]))
@@ -229,6 +297,8 @@ def refuses(rank, size):
     expect(ValueError, ["meta", "CPU tensors"], lambda: backend.allgather([[cpu] * (size - 1) + [meta]], [cpu]))
     expect(ValueError, ["3 elements", "1 belong"], lambda: backend.reduce_scatter([cpu], [[torch.ones(3)] * size]))
     expect(ValueError, ["sum to", "rows"], lambda: dist.all_to_all_single(torch.ones(size), torch.ones(size), [2] * size, [1] * size))
+    expect(ValueError, ["no dimension"], lambda: dist.all_to_all_single(torch.zeros(()), torch.tensor(5.0)))
+    expect(ValueError, ["several elements in one place"], lambda: dist.all_reduce(torch.ones(1).expand(4)))
     expect(ValueError, ["one tensor a rank"], lambda: backend.allgather([[torch.ones(1)] * (size + 1)], [torch.ones(1)]))
     value = torch.ones(3)
     dist.all_reduce(value)  # and the group is still usable
@@ -370,10 +440,16 @@ def leaves_nothing_behind(rank, size):
 
 
 class Backend(Processes):
-    """The methods are made below: one a function and number of ranks."""
+    """Most methods are made below: one a function and number of ranks."""
+
+    def test_joins_again_in_the_same_store(self):
+        for size in (2, 3, 4):
+            with tempfile.TemporaryDirectory() as folder:
+                self.run_ranks(size, joins_again_in_the_same_store, folder)
 
 
-for _function in (against_gloo, uneven, other_types, asynchronous, callbacks_may_wait, refuses, leaves_nothing_behind):
+for _function in (against_gloo, uneven, other_types, asynchronous, callbacks_may_wait, overlapping, coalesces, refuses,
+                  leaves_nothing_behind):
     add_tests(Backend, _function, (2, 3, 4))
 add_tests(Backend, names_both_sides, (2, 3, 4))
 add_tests(Backend, names_who_is_missing, (2, 3, 4))

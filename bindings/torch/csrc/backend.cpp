@@ -60,6 +60,13 @@ rondo::UniqueId agree_on_id(c10d::Store& store, int rank, milliseconds timeout) 
   return rondo::UniqueId::from_string(rest);
 }
 
+void forget_id(c10d::Store& store) noexcept {
+  try {
+    store.deleteKey(id_key);
+  } catch (const std::exception&) {  // a store that cannot forget, or is gone
+  }
+}
+
 }  // namespace
 
 BackendRondo::BackendRondo(intrusive_ptr<c10d::Store> store, int rank, int size, intrusive_ptr<Options> options,
@@ -67,11 +74,21 @@ BackendRondo::BackendRondo(intrusive_ptr<c10d::Store> store, int rank, int size,
     : Backend(rank, size), title_(std::move(title)), options_(std::move(options)), process_(getpid()) {
   try {
     rondo::Config config;
-    config.name = options_->group_name.empty() ? "torch" : options_->group_name;
+    config.name = options_->group_name.empty() ? "torch" : "group " + options_->group_name;
     config.deadline = deadline_of(options_->timeout);
     config.join_deadline = deadline_of(options_->timeout);
     const rondo::UniqueId id = agree_on_id(*store, rank, options_->timeout);
-    communicator_ = std::make_shared<rondo::Communicator>(rondo::Communicator::create(id, rank, size, config));
+    // Once all have joined, or rank 0 has given up, nobody may take this group's id for that of a later one.
+    const auto forget = [&] {
+      if (rank == 0) forget_id(*store);
+    };
+    try {
+      communicator_ = std::make_shared<rondo::Communicator>(rondo::Communicator::create(id, rank, size, config));
+    } catch (const rondo::Error&) {
+      forget();
+      throw;
+    }
+    forget();
   } catch (const rondo::Error& error) {
     rethrow(error);
   }
@@ -153,6 +170,11 @@ intrusive_ptr<Work> BackendRondo::run(const Launch& launch, std::vector<Call> ca
   {
     const std::lock_guard lock(mutex_);
     if (coalescing_) {
+      using Weak = c10::weak_intrusive_ptr<BackendRondo>;
+      work->begin_with([weak = Weak(intrusive_ptr<BackendRondo>::reclaim_copy(this))] {
+        if (const auto backend = weak.lock())
+          if (const auto failure = backend->begin_coalesced(true)) std::rethrow_exception(failure);
+      });
       coalesced_.push_back({work, std::move(calls), timeout});
       return work;
     }
@@ -174,18 +196,16 @@ intrusive_ptr<Work> BackendRondo::run(const Launch& launch, std::vector<Call> ca
 void BackendRondo::startCoalescing() {
   const std::lock_guard lock(mutex_);
   coalesced_.clear();  // of a block that an exception left
+  begun_.clear();
   coalescing_ = true;
 }
 
-intrusive_ptr<Work> BackendRondo::endCoalescing() {
+std::exception_ptr BackendRondo::begin_coalesced(bool watched) {
   std::vector<Coalesced> all;
-  std::uint64_t number = 0;
   {
     const std::lock_guard lock(mutex_);
-    number = sequence_;
-    TORCH_CHECK(coalescing_, "rondo: endCoalescing() without startCoalescing()");
-    coalescing_ = false;
     all.swap(coalesced_);
+    for (const Coalesced& one : all) begun_.push_back(one.work);
   }
   std::vector<std::vector<rondo::Work>> works(all.size());
   std::exception_ptr failure;
@@ -201,13 +221,29 @@ intrusive_ptr<Work> BackendRondo::endCoalescing() {
   } catch (const rondo::Error& error) {
     failure = to_torch(error);
   }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].work->set_works(std::move(works[i]));
+    if (watched) watch(all[i].work);
+  }
+  return failure;
+}
+
+intrusive_ptr<Work> BackendRondo::endCoalescing() {
+  {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(coalescing_, "rondo: endCoalescing() without startCoalescing()");
+    coalescing_ = false;
+  }
+  const std::exception_ptr failure = begin_coalesced(false);
   std::vector<rondo::Work> started;
   std::vector<intrusive_ptr<WorkRondo>> members;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    started.insert(started.end(), works[i].begin(), works[i].end());
-    all[i].work->set_works(std::move(works[i]));
-    members.push_back(all[i].work);
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    members.swap(begun_);
+    number = sequence_;
   }
+  for (const auto& member : members) started.insert(started.end(), member->works().begin(), member->works().end());
   auto together = c10::make_intrusive<WorkRondo>(
       rank_, WorkRondo::Parts{
                  OpType::COALESCED, title("coalesced"), number, options_->timeout, {}, {}, {}, {}, std::move(members)});

@@ -81,7 +81,9 @@ class BackendRondo final : public c10d::Backend {
   // Rank 0 hears of every rank and names those that did not come in time: the first, or all. Then the group is aborted.
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
 
-  // What is issued between the two, by whatever thread, starts together at the end, whose Work stands for all.
+  // What is issued between the two, by whatever thread, starts together at the end, whose Work stands for all. Waiting
+  // for one of them earlier starts what the block holds so far; so does not lose what a block that an exception left
+  // open holds.
   void startCoalescing() override;
   c10::intrusive_ptr<c10d::Work> endCoalescing() override;
 
@@ -135,8 +137,11 @@ class BackendRondo final : public c10d::Backend {
     std::vector<Call> calls;
     std::chrono::milliseconds timeout;
   };
+  // Starts what the open block holds; returns what went wrong.
+  std::exception_ptr begin_coalesced(bool watched);
   bool coalescing_ = false;
   std::vector<Coalesced> coalesced_;
+  std::vector<c10::intrusive_ptr<WorkRondo>> begun_;  // of the open block
 };
 
 }  // namespace rondo_torch

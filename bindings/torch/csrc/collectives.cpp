@@ -5,6 +5,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace rondo_torch {
@@ -42,7 +43,9 @@ Parts parts_of(const Tensors& tensors, std::size_t units) {
 }
 Parts parts_of(const char* what, const std::vector<std::int64_t>& splits, const at::Tensor& tensor, int size,
                std::size_t units) {
-  const std::int64_t rows = tensor.dim() == 0 ? 0 : tensor.size(0);
+  TORCH_CHECK_VALUE(tensor.dim() > 0, "rondo: alltoall_base: ", what,
+                    " has no dimension to split; use a tensor of rows");
+  const std::int64_t rows = tensor.size(0);
   std::vector<std::size_t> counts;
   if (splits.empty()) {
     TORCH_CHECK_VALUE(rows % size == 0, "rondo: alltoall_base: ", what, " has ", rows, " rows, no multiple of ", size,
@@ -79,6 +82,12 @@ void check_numel(const char* call, const char* what, std::int64_t found, std::in
 }
 void check_root(const char* call, std::int64_t root, int size) {
   TORCH_CHECK_VALUE(root >= 0 && root < size, "rondo: ", call, ": root ", root, " is not a rank; use 0 to ", size - 1);
+}
+// Bytes before the tensor of `rank`, all lying back to back.
+std::int64_t offset_of(const Tensors& list, int rank) {
+  std::int64_t bytes = 0;
+  for (int r = 0; r < rank; ++r) bytes += static_cast<std::int64_t>(list[static_cast<std::size_t>(r)].nbytes());
+  return bytes;
 }
 bool same_numel(const Tensors& tensors, std::int64_t numel) {
   return std::all_of(tensors.begin(), tensors.end(), [numel](const at::Tensor& t) { return t.numel() == numel; });
@@ -148,8 +157,9 @@ intrusive_ptr<Work> BackendRondo::allgather(std::vector<Tensors>& outputs, Tenso
   check_list("allgather", "output tensors", list, size_, input);
   check_numel("allgather", "this rank's own output", list[static_cast<std::size_t>(rank_)].numel(), input.numel());
   Staging staging;
-  const Elements in = to_copy(staging.read(input));
-  const Elements out = to_copy(staging.write_all(list));
+  const at::Tensor whole = staging.write_all(list);
+  const Elements in = to_copy(staging.apart(staging.read(input), whole, offset_of(list, rank_)));
+  const Elements out = to_copy(whole);
   Call call;
   if (same_numel(list, input.numel())) {
     call = [c = communicator(), in, out](const auto& how) {
@@ -189,8 +199,9 @@ intrusive_ptr<Work> BackendRondo::allgather_coalesced(std::vector<Tensors>& outp
     check_list("allgather_coalesced", "output tensors", list, size_, inputs[i]);
     for (const at::Tensor& tensor : list)
       check_numel("allgather_coalesced", "an output", tensor.numel(), inputs[i].numel());
-    const Elements in = to_copy(staging.read(inputs[i]));
-    const Elements out = to_copy(staging.write_all(list));
+    const at::Tensor whole = staging.write_all(list);
+    const Elements in = to_copy(staging.apart(staging.read(inputs[i]), whole, offset_of(list, rank_)));
+    const Elements out = to_copy(whole);
     calls.emplace_back([c = communicator(), in, out](const auto& how) {
       return c->all_gather(in.data, out.data, in.count, in.type, how);
     });
@@ -210,8 +221,10 @@ intrusive_ptr<Work> BackendRondo::allgather_into_tensor_coalesced(Tensors& outpu
     check_tensor("allgather_into_tensor", inputs[i]);
     check_same_type("allgather_into_tensor", inputs[i], outputs[i]);
     check_numel("allgather_into_tensor", "an output", outputs[i].numel(), inputs[i].numel() * size_);
-    const Elements in = to_copy(staging.read(inputs[i]));
-    const Elements out = to_copy(staging.write(outputs[i]));
+    const at::Tensor whole = staging.write(outputs[i]);
+    const at::Tensor part = staging.read(inputs[i]);
+    const Elements in = to_copy(staging.apart(part, whole, rank_ * static_cast<std::int64_t>(part.nbytes())));
+    const Elements out = to_copy(whole);
     calls.emplace_back([c = communicator(), in, out](const auto& how) {
       return c->all_gather(in.data, out.data, in.count, in.type, how);
     });
@@ -228,19 +241,21 @@ intrusive_ptr<Work> BackendRondo::gather(std::vector<Tensors>& outputs, Tensors&
   check_root("gather", options.rootRank, size_);
   const int root = static_cast<int>(options.rootRank);
   Staging staging;
-  const Elements in = to_copy(staging.read(input));
+  at::Tensor part = staging.read(input);
   Elements out;
   Tensors results;
   if (rank_ == root) {
     results = only_list("gather", outputs);
     check_list("gather", "output tensors", results, size_, input);
     for (const at::Tensor& tensor : results) check_numel("gather", "an output", tensor.numel(), input.numel());
-    out = to_copy(staging.write_all(results));
+    const at::Tensor whole = staging.write_all(results);
+    part = staging.apart(part, whole, offset_of(results, rank_));
+    out = to_copy(whole);
   } else {
     TORCH_CHECK_VALUE(outputs.empty(), "rondo: gather: output tensors on rank ", rank_, ", which is not the root");
   }
   return run({OpType::GATHER, "gather", options.timeout, options.asyncOp},
-             {[c = communicator(), in, out, root](const auto& how) {
+             {[c = communicator(), in = to_copy(part), out, root](const auto& how) {
                return c->gather(in.data, out.data, in.count, in.type, root, how);
              }},
              staging, inputs, std::move(results));
@@ -252,14 +267,15 @@ intrusive_ptr<Work> BackendRondo::scatter(Tensors& outputs, std::vector<Tensors>
   check_root("scatter", options.rootRank, size_);
   const int root = static_cast<int>(options.rootRank);
   Staging staging;
-  const Elements out = to_copy(staging.write(output));
+  const at::Tensor part = staging.write(output);
+  const Elements out = to_copy(part);
   Elements in;
   Tensors sources;
   if (rank_ == root) {
     sources = only_list("scatter", inputs);
     check_list("scatter", "input tensors", sources, size_, output);
     for (const at::Tensor& tensor : sources) check_numel("scatter", "an input", tensor.numel(), output.numel());
-    in = to_copy(staging.read_all(sources));
+    in = to_copy(staging.apart(staging.read_all(sources), part, -offset_of(sources, rank_)));
   } else {
     TORCH_CHECK_VALUE(inputs.empty(), "rondo: scatter: input tensors on rank ", rank_, ", which is not the root");
   }
@@ -277,9 +293,10 @@ intrusive_ptr<Work> BackendRondo::reduce_scatter(Tensors& outputs, std::vector<T
   check_list("reduce_scatter", "input tensors", list, size_, output);
   check_numel("reduce_scatter", "this rank's own input", list[static_cast<std::size_t>(rank_)].numel(), output.numel());
   Staging staging;
-  const at::Tensor flat = staging.read_all(list);
+  const at::Tensor part = staging.write(output);
+  const at::Tensor flat = staging.apart(staging.read_all(list), part, -offset_of(list, rank_));
   const auto [in, op] = to_reduce("reduce_scatter", flat, options.reduceOp);
-  const ReduceCall out = to_reduce("reduce_scatter", staging.write(output), options.reduceOp);
+  const ReduceCall out = to_reduce("reduce_scatter", part, options.reduceOp);
   Call call;
   if (same_numel(list, output.numel())) {
     call = [c = communicator(), in = in, op = op, to = out.elements](const auto& how) {
@@ -311,8 +328,11 @@ intrusive_ptr<Work> BackendRondo::reduce_scatter_tensor_coalesced(Tensors& outpu
     check_tensor("reduce_scatter", inputs[i]);
     check_same_type("reduce_scatter", inputs[i], outputs[i]);
     check_numel("reduce_scatter", "the input", inputs[i].numel(), outputs[i].numel() * size_);
-    const auto [in, op] = to_reduce("reduce_scatter", staging.read(inputs[i]), options.reduceOp);
-    const ReduceCall out = to_reduce("reduce_scatter", staging.write(outputs[i]), options.reduceOp);
+    const at::Tensor part = staging.write(outputs[i]);
+    const at::Tensor whole =
+        staging.apart(staging.read(inputs[i]), part, -rank_ * static_cast<std::int64_t>(part.nbytes()));
+    const auto [in, op] = to_reduce("reduce_scatter", whole, options.reduceOp);
+    const ReduceCall out = to_reduce("reduce_scatter", part, options.reduceOp);
     calls.emplace_back([c = communicator(), in = in, op = op, to = out.elements](const auto& how) {
       return c->reduce_scatter(in.data, to.data, to.count, to.type, op, how);
     });
@@ -332,11 +352,14 @@ intrusive_ptr<Work> BackendRondo::alltoall_base(at::Tensor& output, at::Tensor& 
   const std::size_t units = units_per_element(input);
   Parts send = parts_of("the input", input_splits, input, size_, units);
   Parts receive = parts_of("the output", output_splits, output, size_, units);
+  const bool even = input_splits.empty() && output_splits.empty();
   Staging staging;
-  const Elements in = to_copy(staging.read(input));
-  const Elements out = to_copy(staging.write(output));
+  const at::Tensor received = staging.write(output);
+  const Elements in =
+      to_copy(staging.apart(staging.read(input), received, even ? std::optional<std::int64_t>(0) : std::nullopt));
+  const Elements out = to_copy(received);
   Call call;
-  if (input_splits.empty() && output_splits.empty()) {
+  if (even) {
     check_numel("alltoall_base", "the output", output.numel(), input.numel());
     call = [c = communicator(), in, out, each = send.counts[0]](const auto& how) {
       return c->all_to_all(in.data, out.data, each, in.type, how);
@@ -358,8 +381,9 @@ intrusive_ptr<Work> BackendRondo::alltoall(Tensors& outputs, Tensors& inputs, co
   check_list("alltoall", "output tensors", outputs, size_, inputs[0]);
   const std::size_t units = units_per_element(inputs[0]);
   Staging staging;
-  const Elements in = to_copy(staging.read_all(inputs));
-  const Elements out = to_copy(staging.write_all(outputs));
+  const at::Tensor received = staging.write_all(outputs);
+  const Elements in = to_copy(staging.apart(staging.read_all(inputs), received, std::nullopt));
+  const Elements out = to_copy(received);
   return run({OpType::ALLTOALL, "all_to_all", options.timeout, options.asyncOp},
              {[c = communicator(), in, out, send = parts_of(inputs, units),
                receive = parts_of(outputs, units)](const auto& how) {

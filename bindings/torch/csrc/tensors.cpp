@@ -1,6 +1,7 @@
 #include "tensors.hpp"
 
 #include <ATen/ATen.h>
+#include <ATen/MemoryOverlap.h>
 
 #include <optional>
 #include <string>
@@ -88,6 +89,13 @@ std::optional<at::Tensor> as_one(const std::vector<at::Tensor>& tensors) {
   return first.detach().as_strided({count}, {1}, first.storage_offset());
 }
 
+// Before anything is sent: torch's own copy would refuse it only afterwards.
+void check_writable(const at::Tensor& tensor) {
+  TORCH_CHECK_VALUE(at::has_internal_overlap(tensor) != at::MemOverlap::Yes,
+                    "rondo: a tensor that is to be written holds several elements in one place (shape ", tensor.sizes(),
+                    ", strides ", tensor.strides(), "); clone() it first");
+}
+
 }  // namespace
 
 void check_tensor(std::string_view call, const at::Tensor& tensor) {
@@ -139,6 +147,7 @@ at::Tensor Staging::read(const at::Tensor& tensor) {
 }
 
 at::Tensor Staging::write(const at::Tensor& tensor) {
+  check_writable(tensor);
   at::Tensor plain = is_plain(tensor)
                          ? tensor
                          : at::empty(tensor.sizes(), tensor.options().memory_format(at::MemoryFormat::Contiguous));
@@ -148,9 +157,19 @@ at::Tensor Staging::write(const at::Tensor& tensor) {
 }
 
 at::Tensor Staging::update(const at::Tensor& tensor) {
+  check_writable(tensor);
   at::Tensor plain = read(tensor);
   if (!plain.is_same(tensor)) finish_.emplace_back([tensor, plain] { tensor.detach().copy_(plain); });
   return plain;
+}
+
+at::Tensor Staging::apart(const at::Tensor& input, const at::Tensor& output, std::optional<std::int64_t> in_place) {
+  if (input.numel() == 0 || output.numel() == 0) return input;
+  const auto* in = static_cast<const std::byte*>(input.const_data_ptr());
+  const auto* out = static_cast<const std::byte*>(output.const_data_ptr());
+  const bool shares = in < out + output.nbytes() && out < in + input.nbytes();
+  if (!shares || (in_place && in == out + *in_place)) return input;
+  return alive_.emplace_back(input.clone());
 }
 
 at::Tensor Staging::read_all(const std::vector<at::Tensor>& tensors) {
@@ -166,7 +185,10 @@ at::Tensor Staging::read_all(const std::vector<at::Tensor>& tensors) {
 at::Tensor Staging::write_all(const std::vector<at::Tensor>& tensors) {
   if (const auto one = as_one(tensors)) return alive_.emplace_back(*one);
   std::int64_t count = 0;
-  for (const at::Tensor& tensor : tensors) count += tensor.numel();
+  for (const at::Tensor& tensor : tensors) {
+    check_writable(tensor);
+    count += tensor.numel();
+  }
   at::Tensor all = at::empty({count}, tensors[0].options().memory_format(at::MemoryFormat::Contiguous));
   alive_.push_back(all);
   finish_.emplace_back([all, tensors] {

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -47,6 +48,10 @@ class Staging {
   // All tensors back to back, in order: where they are if they lie so already, else in one buffer.
   at::Tensor read_all(const std::vector<at::Tensor>& tensors);
   at::Tensor write_all(const std::vector<at::Tensor>& tensors);
+
+  // `input` itself, or a copy if it shares memory with `output` in another way than the core's in-place form, in which
+  // it starts `in_place` bytes behind the output (nullopt: there is no such form).
+  at::Tensor apart(const at::Tensor& input, const at::Tensor& output, std::optional<std::int64_t> in_place);
 
   // All tensors that must live until the operation has ended.
   const std::vector<at::Tensor>& alive() const { return alive_; }

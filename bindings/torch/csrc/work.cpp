@@ -106,10 +106,12 @@ std::vector<at::Tensor> WorkRondo::result() {
 void WorkRondo::synchronize() {}
 
 bool WorkRondo::wait(std::chrono::milliseconds timeout) {
-  {
+  const auto started = [this] {
     const std::lock_guard lock(mutex_);
-    TORCH_CHECK(started_, "wait() inside a coalescing block: its operations start when the block ends");
-  }
+    return started_;
+  };
+  if (!started() && begin_) begin_();
+  TORCH_CHECK(started(), "the operation's coalescing block was left, or its group has gone, before it started");
   using clock = std::chrono::steady_clock;
   const bool bounded = timeout > kNoTimeout;
   const auto until = clock::now() + (bounded ? timeout : std::chrono::milliseconds(0));

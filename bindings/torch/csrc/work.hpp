@@ -42,6 +42,8 @@ class WorkRondo final : public c10d::Work {
 
   // Once, before anybody can wait: what was started. Empty: it has ended already.
   void set_works(std::vector<rondo::Work> works);
+  // Before it is shared: what wait() calls if nothing has been started by then.
+  void begin_with(std::function<void()> begin) { begin_ = std::move(begin); }
   // Runs `finish` and completes the future, unless that was done. All operations have ended.
   void settle();
   // Whether settle() may run what others have hung on the future, or on those of works that it settles.
@@ -66,6 +68,7 @@ class WorkRondo final : public c10d::Work {
 
   Parts parts_;
   bool started_ = false;
+  std::function<void()> begin_;
   std::vector<rondo::Work> works_;
   std::once_flag settled_;
   std::atomic<bool> future_taken_{false};

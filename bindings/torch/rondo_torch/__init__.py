@@ -92,8 +92,10 @@ def use_window_memory(bytes, group=None, smallest=1 << 16):
     Collective over `group` (None: the default one), the same `bytes` on every rank: reserves one arena. From then on, on
     this rank alone, every CPU tensor of at least `smallest` bytes is allocated in it while it has room, and as before
     once it is full. Only collectives of `group` itself read it directly; to all others it is ordinary memory. Returns a
-    WindowMemory. A process that is forked afterwards shares the tensors in it with its parent, writes included.
+    WindowMemory. Ranks that ask for different sizes lose the group (the error says so). A process that is forked afterwards shares the tensors in it with its parent, writes included.
     """
+    if bytes < 1 or smallest < 0:
+        raise ValueError(f"rondo: use_window_memory: {bytes} bytes, smallest={smallest}; reserve at least 1, and take 0 or more")
     group = dist.group.WORLD if group is None else group
     if not isinstance(group, dist.ProcessGroup):
         raise ValueError(
