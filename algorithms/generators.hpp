@@ -41,6 +41,9 @@ Cost binomial_tree_broadcast_cost, binomial_tree_reduce_cost;
 // double_binary_tree.cpp
 Generator double_binary_tree_all_reduce;
 Cost double_binary_tree_all_reduce_cost;
+// halving_doubling.cpp
+Generator halving_doubling_all_reduce;
+Cost halving_doubling_all_reduce_cost;
 // bruck.cpp
 Generator bruck_all_gather;
 Cost bruck_all_gather_cost;

@@ -27,6 +27,8 @@ constexpr Algorithm table[] = {
     {"two_shot", Collective::all_reduce, two_shot_all_reduce, every, two_shot_all_reduce_cost, true},
     {"recursive_doubling", Collective::all_reduce, recursive_doubling_all_reduce, every,
      recursive_doubling_all_reduce_cost, false},
+    {"halving_doubling", Collective::all_reduce, halving_doubling_all_reduce, every, halving_doubling_all_reduce_cost,
+     false},
     {"double_binary_tree", Collective::all_reduce, double_binary_tree_all_reduce, every,
      double_binary_tree_all_reduce_cost, false},
     {"ring", Collective::all_reduce, ring_all_reduce, every, ring_all_reduce_cost, false},

@@ -23,6 +23,7 @@ constexpr Pins pins[] = {
     {"tree",
      "all_reduce:0-inf=double_binary_tree;all_gather:0-inf=bruck;broadcast:0-inf=binomial_tree;reduce:0-inf=binomial_"
      "tree"},
+    {"halving_doubling", "all_reduce:0-inf=halving_doubling"},
     {"one_shot", "all_reduce:0-inf=one_shot"},
 };
 void PrintTo(const Pins& which, std::ostream* out) { *out << which.name; }

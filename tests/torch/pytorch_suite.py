@@ -226,10 +226,17 @@ class Results:
         self.path, self.found = pathlib.Path(path), {}
         self.builds = {backend: build_of(backend) for backend in ("gloo", "rondo")}
         if self.path.exists():
-            for line in self.path.read_text(encoding="utf-8").splitlines():
-                entry = json.loads(line)
-                if entry["build"] == self.builds[entry["backend"]]:
-                    self.found[(entry["source"], entry["ranks"]), entry["test"], entry["backend"]] = entry
+            text = self.path.read_text(encoding="utf-8")
+            if text and not text.endswith("\n"):
+                self.path.write_text(text + "\n", encoding="utf-8")
+            for line in text.splitlines():
+                try:
+                    entry = json.loads(line)
+                    key = (entry["source"], entry["ranks"]), entry["test"], entry["backend"]
+                    if entry["build"] == self.builds[entry["backend"]]:
+                        self.found[key] = entry
+                except (json.JSONDecodeError, KeyError, TypeError):
+                    continue  # a line that was cut off, or of another time
 
     def add(self, part, test, backend, found, seconds):
         entry = {"build": self.builds[backend], "source": part[0], "ranks": part[1], "test": test, "backend": backend,

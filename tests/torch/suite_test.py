@@ -68,9 +68,11 @@ class Driver(unittest.TestCase):
                                      ("Small.test_only_gloo_passes", "gloo"): "passed",
                                      ("Small.test_only_gloo_passes", "rondo"): "failed",
                                      ("Small.test_fails_everywhere", "gloo"): "failed"})
+            with pathlib.Path(folder, "results.jsonl").open("a", encoding="utf-8") as file:
+                file.write('{"source": "cut off in the mid')  # as a killed run leaves it
             again = self.run_driver(folder)
             self.assertIn("1 (50.0 %)", again.stdout)
-            self.assertEqual(len(pathlib.Path(folder, "results.jsonl").read_text(encoding="utf-8").splitlines()), len(lines))
+            self.assertEqual(len(pathlib.Path(folder, "results.jsonl").read_text(encoding="utf-8").splitlines()), len(lines) + 1)
 
 
 if __name__ == "__main__":
